@@ -1,0 +1,57 @@
+// Bundles the command line into dist/weir.mjs: Node refuses to strip types under node_modules, so what is
+// installed is one JavaScript file per entry. Lazily imported parts become chunks and stay lazy.
+import { readFile, rm, writeFile, chmod } from 'node:fs/promises';
+import path from 'node:path';
+import process from 'node:process';
+import { build, type Plugin } from 'esbuild';
+
+const root = path.join(import.meta.dirname, '..');
+const out = path.join(root, 'dist');
+
+await rm(out, { recursive: true, force: true });
+const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as {
+  version: string;
+};
+const result = await build({
+  entryPoints: { weir: path.join(root, 'cli', 'main.ts') },
+  outdir: out,
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node26',
+  minifySyntax: true,
+  keepNames: true,
+  metafile: true,
+  // CommonJS packages ask for `require`; an ES module has none of its own.
+  banner: {
+    js: "import { createRequire as weirCreateRequire } from 'node:module'; const require = weirCreateRequire(import.meta.url);",
+  },
+  define: { WEIR_VERSION: JSON.stringify(manifest.version) },
+  plugins: [inlineLua()],
+  logLevel: 'warning',
+});
+await chmod(path.join(out, 'weir.mjs'), 0o755);
+const bytes = Object.values(result.metafile.outputs).reduce((sum, one) => sum + one.bytes, 0);
+await writeFile(path.join(out, 'meta.json'), JSON.stringify(result.metafile));
+process.stdout.write(`dist/weir.mjs and chunks: ${Math.round(bytes / 1024)} KiB\n`);
+
+/** Puts the Lua script's text where sidecar/store/script-source.ts would read the file. */
+function inlineLua(): Plugin {
+  return {
+    name: 'inline-lua',
+    setup(builder) {
+      builder.onLoad({ filter: /script-source\.ts$/ }, async (args) => {
+        const source = await readFile(args.path, 'utf8');
+        const lua = await readFile(path.join(path.dirname(args.path), 'script.lua'), 'utf8');
+        const contents = source.replace(
+          /readFileSync\(new URL\('\.\/script\.lua', import\.meta\.url\), 'utf8'\)/,
+          JSON.stringify(lua),
+        );
+        if (contents === source) throw new Error('script-source.ts no longer reads script.lua');
+        return { contents, loader: 'ts' };
+      });
+    },
+  };
+}

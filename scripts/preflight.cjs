@@ -1,0 +1,79 @@
+// Runs on whatever Node the machine has, before the pinned one: says in words what would otherwise be a loader
+// error, and on a fresh Debian or Ubuntu, as root, installs what the tests need. WEIR_INSTALL=0 forbids that.
+'use strict';
+const { execFileSync, spawnSync } = require('node:child_process');
+const fs = require('node:fs');
+const path = require('node:path');
+
+const root = path.join(__dirname, '..');
+const wantsRedis = process.argv.includes('--redis');
+
+function main() {
+  const missing = [];
+  if (!pinnedNodeRuns())
+    missing.push({ debian: 'libatomic1', why: 'the pinned Node 26 is linked against it' });
+  if (wantsRedis && !hasRedis()) {
+    missing.push({
+      debian: 'redis-tools',
+      why: 'it holds the Redis server binary the tests start privately',
+    });
+  }
+  if (missing.length > 0) bring(missing);
+  if (!pinnedNodeRuns()) {
+    fail(
+      `Node 26 is needed. On Linux (x64, arm64) it comes with \`npm ci\`; elsewhere install Node >= 26 yourself. ` +
+        `This is ${process.platform}-${process.arch} with Node ${process.versions.node}.`,
+    );
+  }
+}
+
+/** The Node that npm scripts will find: the pinned one where the platform has it, the machine's own elsewhere. */
+function pinnedNodeRuns() {
+  const pinned = path.join(root, 'node_modules', '.bin', 'node');
+  const binary = fs.existsSync(pinned) ? pinned : process.execPath;
+  const ran = spawnSync(binary, ['-p', 'process.versions.node'], { encoding: 'utf8' });
+  return ran.status === 0 && Number.parseInt(ran.stdout, 10) >= 26;
+}
+
+function hasRedis() {
+  if (process.env.REDIS_URL) return true;
+  const names = ['redis-server', 'valkey-server', 'redis-check-rdb'];
+  const folders = (process.env.PATH || '').split(path.delimiter);
+  return names.some((name) => folders.some((folder) => fs.existsSync(path.join(folder, name))));
+}
+
+function bring(missing) {
+  const names = missing.map((one) => one.debian);
+  const command = `apt-get install -y --no-install-recommends ${names.join(' ')}`;
+  for (const one of missing) console.error(`weir: ${one.debian} is missing (${one.why}).`);
+  const mayInstall =
+    process.env.WEIR_INSTALL !== '0' &&
+    typeof process.getuid === 'function' &&
+    process.getuid() === 0 &&
+    fs.existsSync('/usr/bin/apt-get');
+  if (!mayInstall) {
+    // Without Redis a container may still serve the tests, so they decide; without libatomic1 nothing runs.
+    console.error(`weir: install it with: ${command}   (macOS: brew install redis)`);
+    return;
+  }
+  console.error(`weir: running ${command}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const quiet = { env, stdio: ['ignore', 'ignore', 'inherit'] };
+  try {
+    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', ...names], {
+      ...quiet,
+      stdio: 'ignore',
+    });
+  } catch {
+    // A fresh machine has no package lists yet.
+    execFileSync('apt-get', ['update', '-q'], quiet);
+    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', ...names], quiet);
+  }
+}
+
+function fail(sentence) {
+  console.error(`weir: ${sentence}`);
+  process.exit(1);
+}
+
+main();

@@ -1,0 +1,291 @@
+// Every setting of `weir run`, once: the command line, the environment, `--print-config` and docs/configuration.md
+// are made from this table.
+import {
+  parseChoice,
+  parseDuration,
+  parseHostPort,
+  parseInteger,
+  parseLabel,
+  parseShare,
+  parseSwitch,
+  parseText,
+  parseWorkload,
+  type HostPort,
+  type Setting,
+} from './setting.ts';
+
+const one = { isList: false, isSecret: false } as const;
+const list = { isList: true, isSecret: false } as const;
+const file = parseText(/^[^\0]+$/, 'a path');
+const dnsLabel = parseText(
+  /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
+  'a namespace name, such as shop',
+);
+const cidr = parseText(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/, 'a network such as 127.0.0.0/8 or fd00::/8');
+
+// A descriptor each for the client and the upstream side, and some for Redis, admin and files: 10 000 connections
+// stay below the usual hard limit of 2^20 and below 130 MB of memory at the measured ~8 kB a pair.
+const MOST_CONNECTIONS = 200_000;
+
+/** What `weir run` was told; every field is parsed and within its bounds. Durations in ms. */
+export interface RunConfig {
+  readonly policy: readonly string[];
+  readonly upstream: HostPort;
+  readonly listen: HostPort;
+  readonly admin: HostPort;
+  /** May hold a password: log it only through `redactUrl`. */
+  readonly redis: string | undefined;
+  readonly redisCa: string | undefined;
+  readonly redisCert: string | undefined;
+  readonly redisKey: string | undefined;
+  readonly redisPartitions: number;
+  readonly deadline: number;
+  readonly headerTimeout: number;
+  readonly idleTimeout: number;
+  readonly bodyTimeout: number;
+  readonly connectTimeout: number;
+  readonly upstreamTimeout: number;
+  readonly maxConnections: number;
+  readonly maxHeaderBytes: number;
+  readonly maxHeaders: number;
+  readonly maxUrlBytes: number;
+  readonly workers: number;
+  readonly supervise: boolean;
+  readonly namespace: string | undefined;
+  readonly labels: readonly (readonly [string, string])[];
+  readonly workload: string | undefined;
+  readonly replicas: number;
+  readonly via: string | undefined;
+  readonly debugFrom: readonly string[];
+  readonly grace: number;
+  readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
+  readonly accessLog: number;
+}
+
+/** One entry per field of RunConfig, in the order in which help and docs list them. */
+type Table = {
+  readonly [Field in keyof RunConfig]: Omit<Setting<unknown>, 'name' | 'field'>;
+};
+
+const table: Table = {
+  policy: {
+    placeholder: 'FILE|DIR',
+    summary: 'policy files, or folders of *.yaml, *.yml and *.json',
+    written: undefined,
+    parse: file,
+    ...list,
+  },
+  upstream: {
+    placeholder: 'HOST:PORT',
+    summary: 'the application to forward admitted requests to',
+    written: undefined,
+    parse: parseHostPort(1),
+    ...one,
+  },
+  listen: {
+    placeholder: 'ADDR:PORT',
+    summary: 'where to accept requests; port 0 picks a free one',
+    written: '127.0.0.1:8080',
+    parse: parseHostPort(0),
+    ...one,
+  },
+  admin: {
+    placeholder: 'ADDR:PORT',
+    summary: 'where to serve /healthz, /readyz and /metrics',
+    written: '127.0.0.1:15090',
+    parse: parseHostPort(0),
+    ...one,
+  },
+  redis: {
+    placeholder: 'URL',
+    summary:
+      'the shared store: redis://, rediss://, redis+sentinel://, redis+cluster:// (and rediss+…); absent = embedded store',
+    written: undefined,
+    parse: file,
+    isList: false,
+    isSecret: true,
+  },
+  redisCa: {
+    placeholder: 'FILE',
+    summary: 'CA certificates to trust for rediss://',
+    written: undefined,
+    parse: file,
+    ...one,
+  },
+  redisCert: {
+    placeholder: 'FILE',
+    summary: 'client certificate for rediss://',
+    written: undefined,
+    parse: file,
+    ...one,
+  },
+  redisKey: {
+    placeholder: 'FILE',
+    summary: 'private key of the client certificate',
+    written: undefined,
+    parse: file,
+    ...one,
+  },
+  redisPartitions: {
+    placeholder: 'N',
+    summary: 'slots that one policy is spread over in a Cluster; the same on every sidecar',
+    written: '1',
+    parse: parseInteger(1, 1024),
+    ...one,
+  },
+  deadline: {
+    placeholder: 'DURATION',
+    summary: 'how long one decision may wait for the store',
+    written: '50ms',
+    parse: parseDuration,
+    ...one,
+  },
+  headerTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long a client may take to send a request head',
+    written: '10s',
+    parse: parseDuration,
+    ...one,
+  },
+  idleTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long a keep-alive connection may stay silent between requests',
+    written: '60s',
+    parse: parseDuration,
+    ...one,
+  },
+  bodyTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long a body may make no progress in either direction',
+    written: '60s',
+    parse: parseDuration,
+    ...one,
+  },
+  connectTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long connecting to the upstream may take',
+    written: '2s',
+    parse: parseDuration,
+    ...one,
+  },
+  upstreamTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long the upstream may take to send a response head',
+    written: '60s',
+    parse: parseDuration,
+    ...one,
+  },
+  maxConnections: {
+    placeholder: 'N',
+    summary: 'client connections open at once',
+    written: '10000',
+    parse: parseInteger(1, MOST_CONNECTIONS),
+    ...one,
+  },
+  maxHeaderBytes: {
+    placeholder: 'N',
+    summary: 'size of a request head; a larger one is answered 431',
+    written: '65536',
+    parse: parseInteger(1_024, 1_048_576),
+    ...one,
+  },
+  maxHeaders: {
+    placeholder: 'N',
+    summary: 'field lines in a request head; more are answered 431',
+    written: '200',
+    parse: parseInteger(10, 2_000),
+    ...one,
+  },
+  maxUrlBytes: {
+    placeholder: 'N',
+    summary: 'length of a request target; a longer one is answered 414',
+    written: '16384',
+    parse: parseInteger(256, 1_048_576),
+    ...one,
+  },
+  workers: {
+    placeholder: 'N',
+    summary: 'processes that share the listener and its limits',
+    written: '1',
+    parse: parseInteger(1, 64),
+    ...one,
+  },
+  supervise: {
+    placeholder: 'true|false',
+    summary: 'keep the listener in a parent that restarts a crashed worker',
+    written: 'false',
+    parse: parseSwitch,
+    ...one,
+  },
+  namespace: {
+    placeholder: 'NAME',
+    summary: 'apply only policies of this namespace',
+    written: undefined,
+    parse: dnsLabel,
+    ...one,
+  },
+  labels: {
+    placeholder: 'K=V',
+    summary:
+      "labels that the policies' selectors are matched against; absent = every selector matches",
+    written: undefined,
+    parse: parseLabel,
+    ...list,
+  },
+  workload: {
+    placeholder: 'KIND/NAME',
+    summary: 'the owner that shares buckets under scope: Workload',
+    written: undefined,
+    parse: parseWorkload,
+    ...one,
+  },
+  replicas: {
+    placeholder: 'N',
+    summary: 'sidecars that share a limit while failureMode: Local stands in for the store',
+    written: '1',
+    parse: parseInteger(1, 10_000),
+    ...one,
+  },
+  via: {
+    placeholder: 'NAME',
+    summary: 'add a Via field with this pseudonym (some servers stop compressing on it)',
+    written: undefined,
+    parse: parseText(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/, 'a token such as weir'),
+    ...one,
+  },
+  debugFrom: {
+    placeholder: 'CIDR',
+    summary: 'networks whose requests may ask with `Weir-Debug: 1` which rules matched',
+    written: undefined,
+    parse: cidr,
+    ...list,
+  },
+  grace: {
+    placeholder: 'DURATION',
+    summary: 'time from SIGTERM to the end; in-flight requests get all but one second of it',
+    written: '30s',
+    parse: parseDuration,
+    ...one,
+  },
+  logLevel: {
+    placeholder: 'LEVEL',
+    summary: 'error, warn, info or debug',
+    written: 'info',
+    parse: parseChoice(['error', 'warn', 'info', 'debug']),
+    ...one,
+  },
+  accessLog: {
+    placeholder: 'SHARE',
+    summary: 'share of requests to log, 0 to 1',
+    written: '0',
+    parse: parseShare,
+    ...one,
+  },
+};
+
+/** The settings in the order in which help and docs list them. */
+export const settings: readonly Setting<unknown>[] = Object.entries(table).map(([field, rest]) => ({
+  name: field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+  field,
+  ...rest,
+}));
