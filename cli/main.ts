@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+// The composition root: reads the command line and hands over. Each command imports what it needs only when it is
+// asked for, so that `weir run` in a pod never loads what `weir check` does.
+import process from 'node:process';
+import { CommanderError } from 'commander';
+import { buildProgram } from './program.ts';
+import { USAGE_ERROR } from './terminal.ts';
+
+try {
+  await buildProgram().parseAsync(process.argv);
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  // commander has printed its sentence or the help that was asked for.
+  process.exitCode = error.exitCode === 0 ? 0 : USAGE_ERROR;
+}

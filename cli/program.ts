@@ -1,0 +1,128 @@
+// The command line as a tree of commands, for `main.ts` to run and for the docs to be compared with.
+// A command that is not built yet is not listed.
+import { readFileSync } from 'node:fs';
+import process from 'node:process';
+import { Command, Option } from 'commander';
+import { settings } from '../sidecar/run-settings.ts';
+import { environmentName, type Setting } from '../sidecar/setting.ts';
+import { reportFailure, wantsColour } from './terminal.ts';
+
+declare const WEIR_VERSION: string | undefined;
+
+export function buildProgram(): Command {
+  const program = new Command('weir')
+    .description('Exact rate limits for HTTP traffic: a policy, a sidecar, one shared store.')
+    .version(readVersion(), '-V, --version')
+    .helpCommand(false)
+    .showHelpAfterError('(weir --help lists the commands)')
+    .exitOverride();
+  for (const command of [runCommand(), checkCommand(), drainCommand(), waitCommand()]) {
+    program.addCommand(command.copyInheritedSettings(program));
+  }
+  return program;
+}
+
+function readVersion(): string {
+  if (typeof WEIR_VERSION === 'string') return WEIR_VERSION;
+  const manifest: unknown = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  );
+  return (manifest as { version: string }).version;
+}
+
+function runCommand(): Command {
+  const command = new Command('run')
+    .description('Run a sidecar that enforces policy files on the way to one application.')
+    .allowExcessArguments(false);
+  for (const setting of settings) command.addOption(optionOf(setting));
+  return command
+    .option(
+      '--print-config',
+      'print the effective configuration as JSON, secrets redacted, and exit',
+    )
+    .addHelpText('after', RUN_EXAMPLES)
+    .action(async (flags: Record<string, string | string[] | boolean>) => {
+      const { runSidecarCommand } = await import('./run.ts');
+      await runSidecarCommand(flags).catch(reportFailure);
+    });
+}
+
+function optionOf(setting: Setting<unknown>): Option {
+  const flags = `--${setting.name} <${setting.placeholder}${setting.isList ? '…' : ''}>`;
+  const written = setting.written === undefined ? '' : `, default ${setting.written}`;
+  const summary = `${setting.summary} (${environmentName(setting.name)}${written})`;
+  // The value stays text here: sidecar/config.ts parses flags and variables alike.
+  const option = new Option(flags, summary);
+  if (!setting.isList) return option;
+  return option.argParser((text: string, before: string[] | undefined) => [
+    ...(before ?? []),
+    text,
+  ]);
+}
+
+const RUN_EXAMPLES = `
+Every option can be given as the environment variable in brackets; an option beats the variable.
+
+Examples:
+  weir run --policy policy.yaml --upstream localhost:3000
+  weir run --policy policies/ --upstream localhost:3000 --listen 0.0.0.0:8080
+  weir run --policy policy.yaml --upstream localhost:3000 --redis redis://localhost:6379`;
+
+function checkCommand(): Command {
+  return new Command('check')
+    .description('Validate policy files and say in plain words what each policy does.')
+    .argument('<file...>', 'policy files, or folders of *.yaml, *.yml and *.json')
+    .option(
+      '--against <old>',
+      'say which clients would start with fresh buckets after replacing OLD',
+    )
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  weir check policy.yaml
+  weir check policies/ --output json
+  weir check new.yaml --against old.yaml`,
+    )
+    .action(async (files: string[], options: { output: 'text' | 'json'; against?: string }) => {
+      const { runCheck } = await import('./check.ts');
+      process.exitCode = await runCheck(files, {
+        ...options,
+        colour: wantsColour(process.stdout),
+        write: (text) => process.stdout.write(text),
+        writeError: (text) => process.stderr.write(text),
+      });
+    });
+}
+
+function outputOption(): Option {
+  return new Option('--output <form>', 'text for people, json for scripts')
+    .choices(['text', 'json'])
+    .default('text');
+}
+
+function drainCommand(): Command {
+  return new Command('drain')
+    .description("Turn draining on in a running sidecar (the pod's preStop hook).")
+    .option('--admin <ADDR:PORT>', 'the admin listener of the sidecar (WEIR_ADMIN)')
+    .addHelpText('after', '\nExamples:\n  weir drain\n  weir drain --admin 127.0.0.1:15090')
+    .action(async (options: { admin?: string }) => {
+      const { runDrain } = await import('./drain.ts');
+      await runDrain(options).catch(reportFailure);
+    });
+}
+
+function waitCommand(): Command {
+  return new Command('wait')
+    .description(
+      "Return when a sidecar listens, or when the deadline has passed (the pod's postStart hook).",
+    )
+    .option('--admin <ADDR:PORT>', 'the admin listener of the sidecar (WEIR_ADMIN)')
+    .option('--deadline <DURATION>', 'how long to wait', '10s')
+    .addHelpText('after', '\nExamples:\n  weir wait --deadline 5s')
+    .action(async (options: { admin?: string; deadline: string }) => {
+      const { runWait } = await import('./wait.ts');
+      await runWait(options).catch(reportFailure);
+    });
+}

@@ -1,0 +1,140 @@
+// The admin listener: health, readiness and metrics for whoever reaches it; configuration and drain for loopback only.
+// It is apart from the data path and slow traffic, so Node's own HTTP server serves it.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { WeirError } from '../../contract/errors.ts';
+import type { HostPort } from '../setting.ts';
+
+export interface AdminSubject {
+  /** Undefined when ready; else the reason in words, e.g. `draining`. */
+  readonly whyNotReady: () => string | undefined;
+  readonly metrics: () => Promise<string>;
+  /** The effective configuration and the compiled policies, secrets redacted. */
+  readonly describe: () => unknown;
+  readonly startDraining: () => void;
+}
+
+export interface Admin extends AsyncDisposable {
+  readonly address: HostPort;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: string;
+  readonly contentType?: string;
+}
+
+type Route = (subject: AdminSubject) => Reply | Promise<Reply>;
+
+const ROUTES: Readonly<Record<string, { readonly local: boolean; readonly answer: Route }>> = {
+  'GET /healthz': { local: false, answer: () => ({ status: 200, body: 'ok\n' }) },
+  'GET /readyz': { local: false, answer: readiness },
+  'GET /metrics': {
+    local: false,
+    answer: async (subject) => ({
+      status: 200,
+      body: await subject.metrics(),
+      contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    }),
+  },
+  'GET /config': { local: true, answer: (subject) => json(200, subject.describe()) },
+  'POST /drain': {
+    local: true,
+    answer: (subject) => {
+      subject.startDraining();
+      return { status: 200, body: 'draining\n' };
+    },
+  },
+};
+
+// An admin request is one line from a probe, a scraper or a hook.
+const REQUEST_TIMEOUT_MS = 5_000;
+const MOST_CONNECTIONS = 64;
+const MOST_HEADER_BYTES = 8_192;
+
+/** Listens; port 0 picks a free one. Throws LISTEN_FAILED naming the address. */
+export async function openAdmin(listen: HostPort, subject: AdminSubject): Promise<Admin> {
+  const server = createServer(
+    { maxHeaderSize: MOST_HEADER_BYTES, requestTimeout: REQUEST_TIMEOUT_MS },
+    (request, response) => {
+      void answer(request, response, subject);
+    },
+  );
+  server.maxConnections = MOST_CONNECTIONS;
+  await listenOn(server, listen);
+  const { port } = server.address() as AddressInfo;
+  return {
+    address: { host: listen.host, port },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function listenOn(server: Server, { host, port }: HostPort): Promise<void> {
+  server.listen({ host, port });
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    throw new WeirError(
+      'LISTEN_FAILED',
+      { address: `${host}:${port}`, setting: '--admin', advice: 'choose a free port, or 0' },
+      { cause },
+    );
+  }
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  subject: AdminSubject,
+): Promise<void> {
+  const reply = await findReply(request, subject);
+  const body = request.method === 'HEAD' ? '' : reply.body;
+  response.writeHead(reply.status, {
+    'content-type': reply.contentType ?? 'text/plain; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(body);
+}
+
+async function findReply(request: IncomingMessage, subject: AdminSubject): Promise<Reply> {
+  const path = (request.url ?? '').replace(/\?.*$/, '');
+  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+  const route = ROUTES[`${method} ${path}`];
+  if (route === undefined) return unknownRoute(path);
+  if (route.local && !isLoopback(request.socket.remoteAddress ?? '')) {
+    return { status: 403, body: `${path} answers only over loopback\n` };
+  }
+  try {
+    return await route.answer(subject);
+  } catch (error) {
+    return { status: 500, body: `${error instanceof Error ? error.message : 'failed'}\n` };
+  }
+}
+
+function unknownRoute(path: string): Reply {
+  const others = Object.keys(ROUTES).filter((name) => name.endsWith(` ${path}`));
+  if (others.length > 0) return { status: 405, body: `use ${others.join(' or ')}\n` };
+  return { status: 404, body: `known: ${Object.keys(ROUTES).join(', ')}\n` };
+}
+
+function readiness(subject: AdminSubject): Reply {
+  const reason = subject.whyNotReady();
+  return reason === undefined
+    ? { status: 200, body: 'ready\n' }
+    : { status: 503, body: `not ready: ${reason}\n` };
+}
+
+function json(status: number, value: unknown): Reply {
+  const body = `${JSON.stringify(value, undefined, 2)}\n`;
+  return { status, body, contentType: 'application/json' };
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^(::ffff:)?127\./.test(address);
+}
