@@ -20,7 +20,9 @@ export class Denial implements Answer {
     const { response } = policy;
     this.status = response.status;
     this.reason = STATUS_CODES[response.status] ?? 'Refused';
-    this.body = toByteString(response.body?.content ?? problemBody(this.status, this.reason, label));
+    this.body = toByteString(
+      response.body?.content ?? problemBody(this.status, this.reason, label),
+    );
     const contentType = response.body?.contentType ?? 'application/problem+json';
     const own = response.headers.map(({ name, value }) => `${name}: ${value}\r\n`).join('');
     // A shared cache must not serve one client's refusal to another (RFC 6585 §4).

@@ -1,30 +1,28 @@
 // The quota fields of a response (draft-ietf-httpapi-ratelimit-headers, ≥ 08) or the X-RateLimit trio.
 // On the hot path: the constant part of each line is made once per bucket, and the last line is kept, because at
 // load most answers of one bucket repeat the same two numbers.
-import type { CompiledBucket, CompiledPolicy, QuotaHeaders } from '../../contract/bundle.ts';
+import type { Limit, QuotaHeaders } from '../../contract/bundle.ts';
+import type { Bucket } from '../limiter/bucket.ts';
 
 const US_PER_SECOND = 1_000_000;
 
 /** What one bucket says about itself; numbers go in, field lines ended by CRLF come out. */
 export class QuotaFields {
   readonly form: QuotaHeaders;
-  /** `<policy>/<rule>/<bucket>`: how fields, problem bodies and the debug header name a bucket. */
-  readonly label: string;
   readonly #policyLine: string;
   readonly #head: string;
   #lastTokens = -1;
   #lastSeconds = -1;
   #lastLines = '';
 
-  constructor(policy: CompiledPolicy, ruleName: string, bucket: CompiledBucket) {
-    this.form = policy.response.quotaHeaders;
-    this.label = `${policy.name}/${ruleName}/${bucket.name}`;
+  constructor(bucket: Bucket) {
+    this.form = bucket.policy.response.quotaHeaders;
+    // A Structured Fields string (RFC 9651 §3.3.3); Kubernetes names hold neither quotes nor backslashes.
+    const name = `"${labelOf(bucket)}"`;
     const { capacity } = bucket.limit;
-    // A Structured Fields string (RFC 8941 §3.3.3); Kubernetes names hold neither quotes nor backslashes.
-    const name = `"${this.label}"`;
     this.#policyLine =
       this.form === 'RateLimit'
-        ? `RateLimit-Policy: ${name};q=${capacity};w=${windowSeconds(bucket)}\r\n`
+        ? `RateLimit-Policy: ${name};q=${capacity};w=${bucket.windowSeconds}\r\n`
         : `X-RateLimit-Limit: ${capacity}\r\n`;
     this.#head = this.form === 'RateLimit' ? `RateLimit: ${name};r=` : 'X-RateLimit-Remaining: ';
   }
@@ -46,22 +44,13 @@ export class QuotaFields {
   }
 }
 
-/** Seconds an empty bucket needs to fill, rounded up: `w` of RateLimit-Policy. At least 1. */
-export function windowSeconds({ limit }: CompiledBucket): number {
-  const ticks = Math.ceil((limit.capacity * limit.unitsPerToken) / limit.unitsPerTick);
-  return Math.max(1, Math.ceil((ticks * limit.tickUs) / US_PER_SECOND));
+/** `<policy>/<rule>/<bucket>`: how fields, problem bodies and the debug header name a bucket. */
+export function labelOf({ policy, rule, name }: Bucket): string {
+  return `${policy.name}/${rule.name}/${name}`;
 }
 
 /** Seconds until the bucket holds one whole token more, rounded up; 0 when it is full. `level` in units. */
-export function secondsToNextToken(
-  level: number,
-  limit: {
-    readonly capacity: number;
-    readonly unitsPerToken: number;
-    readonly unitsPerTick: number;
-    readonly tickUs: number;
-  },
-): number {
+export function secondsToNextToken(level: number, limit: Limit): number {
   if (level >= limit.capacity * limit.unitsPerToken) return 0;
   const missing = limit.unitsPerToken - (level % limit.unitsPerToken);
   const waitUs = Math.ceil(missing / limit.unitsPerTick) * limit.tickUs;

@@ -7,6 +7,13 @@ import type { RequestView } from '../rules/request-view.ts';
 export interface Waiter {
   /** Called exactly once per `admit`, unless `cancel` came first. The verdict is valid only during the call. */
   onVerdict(verdict: Verdict): void;
+  /** The gate's mark while the request waits. Starts as undefined; its owner never writes it. */
+  pending: PendingAdmission | undefined;
+}
+
+/** Whatever holds a request that waits for its verdict. */
+export interface PendingAdmission {
+  cancel(): void;
 }
 
 /**
@@ -50,7 +57,7 @@ export interface Answer {
 }
 
 export interface Gate {
-  /** Decides the request. `view` is only read during the call. Returns a handle for `cancel`. */
+  /** Decides the request. `view` may be read until the verdict is given or the request is cancelled. */
   admit(view: RequestView, waiter: Waiter): void;
   /** The client has gone: no verdict is wanted any more. What was charged stays charged. */
   cancel(waiter: Waiter): void;
