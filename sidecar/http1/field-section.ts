@@ -1,0 +1,250 @@
+// Hot path. An incremental, line-wise parser of a start line (if any) followed by field lines and an empty line:
+// the shape of a request head, a response head and a trailer section (RFC 9112 §2.1, §5, §7.1.2).
+// One object serves many messages. It remembers spans into one Latin-1 string and makes nothing per line.
+// Lines are judged strictly in order and each only when complete, so the outcome cannot depend on how the
+// bytes were split. Anything but CRLF as a line end is refused.
+import { equalsFolded, isTokenChar, isValueChar, isWhitespace } from './characters.ts';
+import { bitOf, CONNECTION, fieldKindOf, NOMINATED } from './field-kind.ts';
+import type { FieldKind } from './field-kind.ts';
+import type { ParseOutcome, RefusalReason } from './refusal.ts';
+
+const CR = 0x0d;
+const COLON = 0x3a;
+
+/** Integers per line: start of name, end of name, start of value, end of value, kind. */
+const STRIDE = 5;
+
+/** A browser's request has about 16 lines; longer heads grow the spans once, up to the limit. */
+const INITIAL_LINES = 24;
+
+export interface SectionShape {
+  readonly maxBytes: number;
+  readonly maxFieldLines: number;
+  /** What a section past `maxBytes` is refused as. */
+  readonly tooLarge: RefusalReason;
+  readonly hasStartLine: boolean;
+  /** Whether one empty line may come before the start line (RFC 9112 §2.2). */
+  readonly skipsEmptyLine: boolean;
+}
+
+export abstract class FieldSection {
+  /** Everything fed so far: the section from `start`, and after `end` what follows it. */
+  text = '';
+  /** Offset of the start line, past an empty line before it. */
+  start = 0;
+  /** Offset of the first field line. */
+  fieldsStart = 0;
+  /** Offset just past the empty line; only meaningful when complete. */
+  end = 0;
+  /** Field lines so far. */
+  count = 0;
+  /** A bit per kind of field seen (`bitOf`). */
+  seen = 0;
+  /** Why the section was refused; only meaningful when refused. */
+  refusal: RefusalReason = 'field-value';
+
+  readonly #shape: SectionShape;
+  #spans: Int32Array = new Int32Array(STRIDE * INITIAL_LINES);
+  #lineStart = 0;
+  #scanFrom = 0;
+  #startLineRead = false;
+
+  constructor(shape: SectionShape) {
+    this.#shape = shape;
+  }
+
+  /** Judges the start line text[from, to). */
+  protected abstract readStartLine(from: number, to: number): RefusalReason | undefined;
+  /** Judges the section as a whole once its last line is in. */
+  protected abstract judge(): RefusalReason | undefined;
+
+  /** Forgets the message, so that an idle connection keeps no bytes alive. */
+  reset(): void {
+    this.text = '';
+    this.start = 0;
+    this.fieldsStart = 0;
+    this.end = 0;
+    this.count = 0;
+    this.seen = 0;
+    this.#lineStart = 0;
+    this.#scanFrom = 0;
+    this.#startLineRead = false;
+  }
+
+  /** Whether any byte of a section has been fed since `reset`. */
+  get begun(): boolean {
+    return this.text.length > 0;
+  }
+
+  /** Takes more bytes. Not to be called again after `complete` or `refused` without `reset`. */
+  feed(chunk: string): ParseOutcome {
+    this.text = this.text.length === 0 ? chunk : this.text + chunk;
+    const text = this.text;
+    for (;;) {
+      const lf = text.indexOf('\n', this.#scanFrom);
+      const until = lf < 0 ? text.length : lf + 1;
+      if (until - this.start > this.#shape.maxBytes) return this.#refuse(this.#shape.tooLarge);
+      if (lf < 0) {
+        this.#scanFrom = text.length;
+        return 'more';
+      }
+      const from = this.#lineStart;
+      if (lf === from || text.charCodeAt(lf - 1) !== CR) return this.#refuse('bare-lf');
+      this.#lineStart = lf + 1;
+      this.#scanFrom = lf + 1;
+      if (lf - 1 === from && this.#pastStartLine()) return this.#complete(lf + 1);
+      const refusal = this.#readLine(from, lf - 1);
+      if (refusal !== undefined) return this.#refuse(refusal);
+    }
+  }
+
+  #pastStartLine(): boolean {
+    return this.#startLineRead || !this.#shape.hasStartLine;
+  }
+
+  #readLine(from: number, to: number): RefusalReason | undefined {
+    if (this.#pastStartLine()) return this.#readFieldLine(from, to);
+    if (from === to && from === 0 && this.#shape.skipsEmptyLine) {
+      this.start = to + 2;
+      return undefined;
+    }
+    this.#startLineRead = true;
+    this.fieldsStart = to + 2;
+    return this.readStartLine(from, to);
+  }
+
+  #complete(end: number): ParseOutcome {
+    this.end = end;
+    const refusal = this.judge();
+    return refusal === undefined ? 'complete' : this.#refuse(refusal);
+  }
+
+  #refuse(reason: RefusalReason): ParseOutcome {
+    this.refusal = reason;
+    return 'refused';
+  }
+
+  // field-line = field-name ":" OWS field-value OWS (RFC 9112 §5); no space before the colon (§5.1).
+  #readFieldLine(from: number, to: number): RefusalReason | undefined {
+    const text = this.text;
+    let colon = from;
+    while (colon < to && isTokenChar(text.charCodeAt(colon))) colon += 1;
+    if (colon === to || colon === from || text.charCodeAt(colon) !== COLON) {
+      return misnamed(text, from, colon, to);
+    }
+    let valueFrom = colon + 1;
+    while (valueFrom < to && isWhitespace(text.charCodeAt(valueFrom))) valueFrom += 1;
+    let valueTo = to;
+    while (valueTo > valueFrom && isWhitespace(text.charCodeAt(valueTo - 1))) valueTo -= 1;
+    for (let i = valueFrom; i < valueTo; i += 1) {
+      if (!isValueChar(text.charCodeAt(i))) return 'field-value';
+    }
+    if (this.count === this.#shape.maxFieldLines) return 'too-many-fields';
+    const base = this.count * STRIDE;
+    if (base === this.#spans.length) this.#grow();
+    const kind = fieldKindOf(text, from, colon);
+    this.#spans[base] = from;
+    this.#spans[base + 1] = colon;
+    this.#spans[base + 2] = valueFrom;
+    this.#spans[base + 3] = valueTo;
+    this.#spans[base + 4] = kind;
+    this.count += 1;
+    this.seen |= bitOf(kind);
+    return undefined;
+  }
+
+  #grow(): void {
+    const spans = new Int32Array(this.#spans.length * 2);
+    spans.set(this.#spans);
+    this.#spans = spans;
+  }
+
+  #span(index: number): number {
+    // The index is below count · STRIDE by construction; a default here would be a branch no input can reach.
+    return this.#spans[index] as number;
+  }
+
+  /** Offset of the line's first byte. */
+  lineStart(line: number): number {
+    return this.#span(line * STRIDE);
+  }
+
+  /** Offset just past the line's CRLF. */
+  lineEnd(line: number): number {
+    return line + 1 < this.count ? this.#span((line + 1) * STRIDE) : this.end - 2;
+  }
+
+  name(line: number): string {
+    return this.text.slice(this.#span(line * STRIDE), this.#span(line * STRIDE + 1));
+  }
+
+  value(line: number): string {
+    return this.text.slice(this.#span(line * STRIDE + 2), this.#span(line * STRIDE + 3));
+  }
+
+  /** Offset just past the value's last byte, before any trailing whitespace. */
+  valueEnd(line: number): number {
+    return this.#span(line * STRIDE + 3);
+  }
+
+  kind(line: number): FieldKind {
+    return this.#span(line * STRIDE + 4);
+  }
+
+  has(kind: FieldKind): boolean {
+    return (this.seen & bitOf(kind)) !== 0;
+  }
+
+  /** The first line of that kind at or after `from`; `count` when there is none. */
+  lineOf(kind: FieldKind, from: number): number {
+    let line = from;
+    while (line < this.count && this.kind(line) !== kind) line += 1;
+    return line;
+  }
+
+  /** Whether exactly one line of that kind is there. */
+  hasOne(kind: FieldKind): boolean {
+    const line = this.lineOf(kind, 0);
+    return line < this.count && this.lineOf(kind, line + 1) === this.count;
+  }
+
+  /** Marks every line of that (lower-case) name as nominated by Connection; hop-by-hop ones are dropped anyhow. */
+  protected nominate(name: string): void {
+    for (let line = 0; line < this.count; line += 1) {
+      if (this.kind(line) >= CONNECTION || !this.#isNamed(line, name)) continue;
+      this.seen = (this.seen & ~bitOf(this.kind(line))) | bitOf(NOMINATED);
+      this.#spans[line * STRIDE + 4] = NOMINATED;
+    }
+  }
+
+  #isNamed(line: number, name: string): boolean {
+    const from = this.#span(line * STRIDE);
+    return (
+      this.#span(line * STRIDE + 1) - from === name.length && equalsFolded(this.text, from, name)
+    );
+  }
+
+  header(name: string): string | undefined {
+    let joined: string | undefined;
+    for (let line = 0; line < this.count; line += 1) {
+      if (!this.#isNamed(line, name)) continue;
+      joined = joined === undefined ? this.value(line) : `${joined}, ${this.value(line)}`;
+    }
+    return joined;
+  }
+
+  headerCount(name: string): number {
+    let lines = 0;
+    for (let line = 0; line < this.count; line += 1) if (this.#isNamed(line, name)) lines += 1;
+    return lines;
+  }
+
+  eachHeader(visit: (name: string, value: string) => void): void {
+    for (let line = 0; line < this.count; line += 1) visit(this.name(line), this.value(line));
+  }
+}
+
+function misnamed(text: string, from: number, colon: number, to: number): RefusalReason {
+  if (colon === to || !isWhitespace(text.charCodeAt(colon))) return 'field-name';
+  return colon === from ? 'obs-fold' : 'space-before-colon';
+}

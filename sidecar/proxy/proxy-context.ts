@@ -1,0 +1,22 @@
+// What all connections of one proxy share.
+import type { Gate } from './gate.ts';
+import type { ProxyCounters } from './proxy-counters.ts';
+import type { ProxySettings } from './proxy-options.ts';
+
+export interface ProxyContext {
+  readonly settings: ProxySettings;
+  readonly gate: Gate;
+  readonly counters: ProxyCounters;
+  /** Monotonic, milliseconds, for measuring. */
+  readonly now: () => number;
+  /** The sweep's time in ms: it stands still between sweeps, so reading it costs nothing. */
+  sweptMs: number;
+  /** `Date: …\r\n`, renewed by the sweep. */
+  dateLine: string;
+  /** Every response from now on closes its connection. */
+  draining: boolean;
+  /** Stopping: a connection ends as soon as it has nothing under way. */
+  stopping: boolean;
+  /** Told about bugs; the connection they struck is closed, no other is touched. */
+  readonly onFault: (error: unknown) => void;
+}

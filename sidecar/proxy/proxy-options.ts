@@ -1,0 +1,100 @@
+// What the proxy can be told, with the defaults and why they are what they are.
+import { defaultHttp1Limits } from '../http1/limits.ts';
+import type { Http1Limits } from '../http1/limits.ts';
+
+export interface ProxyOptions {
+  /** `host` `::` falls back to `0.0.0.0` where the machine has no IPv6, if `ipv4Fallback` is set. */
+  readonly listen: {
+    readonly host: string;
+    readonly port: number;
+    readonly ipv4Fallback?: boolean;
+  };
+  readonly upstream: { readonly host: string; readonly port: number };
+  readonly limits?: Partial<Http1Limits>;
+  readonly timeouts?: Partial<ProxyTimeouts>;
+  /** Client connections served at once; further ones are answered 503 and closed. */
+  readonly maxConnections?: number;
+  /** Idle upstream connections kept for reuse. */
+  readonly maxIdleUpstream?: number;
+  /** Value of X-Forwarded-Proto where the request has none. */
+  readonly forwardedProto?: 'http' | 'https';
+  /** Pseudonym for Via on requests and responses; absent = no Via. */
+  readonly via?: string;
+}
+
+export interface ProxyTimeouts {
+  /** From the first byte of a head to its last. A slow sender cannot hold a connection by dripping. */
+  readonly headMs: number;
+  /** Between requests on a client connection. */
+  readonly idleMs: number;
+  /** TCP connect to the upstream. */
+  readonly connectMs: number;
+  /** From the whole request sent to the response's head. */
+  readonly responseMs: number;
+  /** Without progress while the client owes body bytes or does not read. */
+  readonly clientStallMs: number;
+  /** Without progress while the upstream owes body bytes. Event streams are silent for minutes. */
+  readonly upstreamStallMs: number;
+  /** Without a byte either way after an upgrade. */
+  readonly tunnelIdleMs: number;
+  /** How long an idle upstream connection is kept: below the 5 s after which Node's server closes its side. */
+  readonly upstreamIdleMs: number;
+  /** How long a closed connection is still read, so that the last answer is not lost to a reset. */
+  readonly lingerMs: number;
+}
+
+export const defaultTimeouts: ProxyTimeouts = {
+  headMs: 10_000,
+  idleMs: 60_000,
+  connectMs: 5_000,
+  responseMs: 60_000,
+  clientStallMs: 60_000,
+  upstreamStallMs: 600_000,
+  tunnelIdleMs: 3_600_000,
+  upstreamIdleMs: 4_000,
+  lingerMs: 2_000,
+};
+
+/** About 30 kB each with both sockets: 10 000 are 300 MB at the very most, and 1 % of that when idle. */
+export const defaultMaxConnections = 10_000;
+
+/** Connections past the maximum that are answered at once; the next are closed without a word. */
+export const maxRefusedConnections = 64;
+
+/** Reuse beyond this many would mean more requests in flight than one sidecar serves. */
+export const defaultMaxIdleUpstream = 256;
+
+/** How often deadlines are looked at; a timeout is late by at most twice this. */
+export const sweepIntervalMs = 500;
+
+/** Body bytes up to this size are joined to their head as one string: one system call instead of two. */
+export const maxJoinedBytes = 16_384;
+
+/** Bytes a closed connection may still send before it is reset. */
+export const maxLingerBytes = 1_048_576;
+
+/** Interim (1xx) responses to one request; more is an upstream out of its mind. */
+export const maxInterimResponses = 32;
+
+/** The options with nothing left open. */
+export interface ProxySettings {
+  readonly upstream: { readonly host: string; readonly port: number };
+  readonly limits: Http1Limits;
+  readonly timeouts: ProxyTimeouts;
+  readonly maxConnections: number;
+  readonly maxIdleUpstream: number;
+  readonly forwardedProto: 'http' | 'https';
+  readonly via: string | undefined;
+}
+
+export function settle(options: ProxyOptions): ProxySettings {
+  return {
+    upstream: options.upstream,
+    limits: { ...defaultHttp1Limits, ...options.limits },
+    timeouts: { ...defaultTimeouts, ...options.timeouts },
+    maxConnections: options.maxConnections ?? defaultMaxConnections,
+    maxIdleUpstream: options.maxIdleUpstream ?? defaultMaxIdleUpstream,
+    forwardedProto: options.forwardedProto ?? 'http',
+    via: options.via,
+  };
+}

@@ -1,0 +1,192 @@
+// Opens the data path: listens, accepts, sweeps deadlines, drains and stops. The connections do the work.
+import { createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { WeirError } from '../../contract/errors.ts';
+import { ClientConnection } from './client-connection.ts';
+import type { Gate } from './gate.ts';
+import type { ProxyContext } from './proxy-context.ts';
+import { ProxyCounters } from './proxy-counters.ts';
+import { maxRefusedConnections, settle, sweepIntervalMs } from './proxy-options.ts';
+import type { ProxyOptions } from './proxy-options.ts';
+import { UpstreamPool } from './upstream-pool.ts';
+
+export interface ProxyDependencies {
+  /** Monotonic milliseconds, e.g. `performance.now`. */
+  readonly now: () => number;
+  /** Milliseconds since the epoch, e.g. `Date.now`; for the Date field only. */
+  readonly wallClock: () => number;
+  /** Told about bugs: an exception in the handling of one connection, which has been closed. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Proxy extends AsyncDisposable {
+  /** Where it listens, port 0 resolved. */
+  readonly address: { readonly host: string; readonly port: number };
+  readonly counters: ProxyCounters;
+  /** From now on every response closes its connection; new connections are still taken. */
+  startDraining(): void;
+  /**
+   * Stops listening, closes idle connections, lets requests under way finish for `graceMs`, then cuts them.
+   * Resolves when the last connection is closed. A second call can only shorten the grace.
+   */
+  stop(graceMs: number): Promise<void>;
+  /** Looks at every deadline. Runs by itself; tests call it after moving their clock. */
+  sweep(): void;
+}
+
+/** Starts serving. Throws `WeirError` LISTEN_FAILED with host and port. */
+export async function openProxy(
+  options: ProxyOptions,
+  gate: Gate,
+  dependencies: ProxyDependencies,
+): Promise<Proxy> {
+  const proxy = new ListeningProxy(options, gate, dependencies);
+  await proxy.listen(options.listen);
+  return proxy;
+}
+
+class ListeningProxy implements Proxy {
+  readonly counters: ProxyCounters = new ProxyCounters();
+  address: { host: string; port: number } = { host: '', port: 0 };
+  readonly #context: ProxyContext;
+  readonly #wallClock: () => number;
+  readonly #pool: UpstreamPool;
+  readonly #server: Server;
+  readonly #connections = new Set<ClientConnection>();
+  readonly #stopped = Promise.withResolvers<undefined>();
+  #timer: NodeJS.Timeout | undefined;
+  #lastSweepMs: number;
+  #cutAtMs = Infinity;
+
+  constructor(options: ProxyOptions, gate: Gate, dependencies: ProxyDependencies) {
+    this.#wallClock = dependencies.wallClock;
+    this.#lastSweepMs = dependencies.now();
+    this.#context = {
+      settings: settle(options),
+      gate,
+      counters: this.counters,
+      now: dependencies.now,
+      sweptMs: 0,
+      dateLine: '',
+      draining: false,
+      stopping: false,
+      onFault: dependencies.onFault,
+    };
+    this.#renewDate();
+    this.#pool = new UpstreamPool(this.#context);
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      this.#accept(socket);
+    });
+  }
+
+  async listen(at: ProxyOptions['listen']): Promise<void> {
+    try {
+      await listenOn(this.#server, at.host, at.port);
+    } catch (error) {
+      if (!isMissingIpv6(error) || at.ipv4Fallback !== true) throw listenFailed(at, error);
+      await listenOn(this.#server, '0.0.0.0', at.port).catch((cause: unknown) => {
+        throw listenFailed(at, cause);
+      });
+    }
+    const { address, port } = this.#server.address() as AddressInfo; // a TCP server has no other address
+    this.address = { host: address, port };
+    this.#timer = setInterval(() => {
+      this.sweep();
+    }, sweepIntervalMs);
+    this.#timer.unref();
+  }
+
+  #accept(socket: Socket): void {
+    const { counters, settings } = this.#context;
+    const excess = this.#connections.size - settings.maxConnections;
+    counters.connectionsTotal += 1;
+    if (excess >= maxRefusedConnections) {
+      counters.connectionsRefused += 1;
+      socket.destroy();
+      return;
+    }
+    const connection = new ClientConnection(socket, this.#context, {
+      pool: this.#pool,
+      onGone: this.#onGone,
+    });
+    this.#connections.add(connection);
+    counters.connectionsOpen = this.#connections.size;
+    if (excess >= 0) {
+      counters.connectionsRefused += 1;
+      connection.refuseConnection();
+    }
+  }
+
+  readonly #onGone = (connection: ClientConnection): void => {
+    this.#connections.delete(connection);
+    this.counters.connectionsOpen = this.#connections.size;
+    if (this.#context.stopping) this.#checkStopped();
+  };
+
+  // Time for deadlines passes by two intervals a sweep at most: a process that was frozen (CPU quota, suspended
+  // machine) must not close connections whose bytes already wait in the kernel.
+  sweep(): void {
+    const context = this.#context;
+    const nowMs = context.now();
+    context.sweptMs += Math.min(nowMs - this.#lastSweepMs, 2 * sweepIntervalMs);
+    this.#lastSweepMs = nowMs;
+    this.#renewDate();
+    this.#pool.sweep();
+    const cut = nowMs >= this.#cutAtMs;
+    for (const connection of this.#connections) {
+      if (cut) connection.destroy();
+      else if (connection.deadlineMs <= context.sweptMs) connection.onDeadline();
+    }
+  }
+
+  #renewDate(): void {
+    this.#context.dateLine = `Date: ${new Date(this.#wallClock()).toUTCString()}\r\n`;
+  }
+
+  startDraining(): void {
+    this.#context.draining = true;
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.startDraining();
+    this.#context.stopping = true;
+    this.#cutAtMs = Math.min(this.#cutAtMs, this.#context.now() + graceMs);
+    if (this.#server.listening) this.#server.close();
+    this.#pool.closeIdle();
+    for (const connection of this.#connections) {
+      if (graceMs <= 0) connection.destroy();
+      else connection.stop();
+    }
+    this.#checkStopped();
+    await this.#stopped.promise;
+  }
+
+  #checkStopped(): void {
+    if (this.#connections.size > 0) return;
+    clearInterval(this.#timer);
+    this.#stopped.resolve(undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop(0);
+  }
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.removeListener('error', reject);
+      resolve();
+    });
+  });
+}
+
+function isMissingIpv6(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL';
+}
+
+function listenFailed(at: ProxyOptions['listen'], cause: unknown): WeirError {
+  return new WeirError('LISTEN_FAILED', { host: at.host, port: at.port }, { cause });
+}

@@ -1,0 +1,272 @@
+// Hot path. One connection to the application: carries one exchange at a time and reads the response direction.
+// It tells its client exactly one end: the response is complete, it failed before a head, or it was cut.
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { KEEP_ALIVE } from '../http1/field-kind.ts';
+import { MessageBody } from '../http1/message-body.ts';
+import { ResponseHead } from '../http1/response-head.ts';
+import type { ClientConnection } from './client-connection.ts';
+import { forwardedInterimHead } from './forwarded-head.ts';
+import type { ProxyContext } from './proxy-context.ts';
+import type { UpstreamErrorKind } from './proxy-counters.ts';
+import { maxInterimResponses, maxJoinedBytes } from './proxy-options.ts';
+import type { UpstreamPool } from './upstream-pool.ts';
+
+type State = 'idle' | 'head' | 'body' | 'tunnel' | 'gone';
+
+export class UpstreamConnection {
+  readonly socket: Socket;
+  readonly head: ResponseHead;
+  /** True until the TCP connection stands. */
+  connecting = true;
+  /** Whether it served an exchange before: then its death may be old news (a stale connection). */
+  reused = false;
+  /** Whether any byte of the response has come. */
+  received = false;
+  /** Sweep time from which it is too old to be reused. */
+  idleUntilMs = 0;
+  readonly #context: ProxyContext;
+  readonly #pool: UpstreamPool;
+  readonly #body: MessageBody;
+  #client: ClientConnection | undefined;
+  #state: State = 'idle';
+  #interims = 0;
+  #sentAtMs = 0;
+
+  constructor(context: ProxyContext, pool: UpstreamPool) {
+    this.#context = context;
+    this.#pool = pool;
+    this.head = new ResponseHead(context.settings.limits);
+    this.#body = new MessageBody(context.settings.limits);
+    const { host, port } = context.settings.upstream;
+    this.socket = connect({ host, port, noDelay: true, allowHalfOpen: true });
+    this.#listen();
+  }
+
+  #listen(): void {
+    const on = (event: string, handle: (value: Buffer) => void): void => {
+      this.socket.on(event, (value: Buffer) => {
+        try {
+          handle(value);
+        } catch (error) {
+          this.#onFault(error);
+        }
+      });
+    };
+    on('connect', () => {
+      this.connecting = false;
+      this.#client?.onUpstreamConnect();
+    });
+    on('data', (bytes) => {
+      this.#onData(bytes);
+    });
+    on('drain', () => this.#client?.onUpstreamDrain());
+    on('end', () => {
+      this.#onEnd();
+    });
+    on('error', () => {
+      this.#fail(this.connecting ? 'connect' : 'reset');
+    });
+    on('close', () => {
+      this.#fail('closed');
+    });
+  }
+
+  /** Takes on an exchange. The caller writes the request next. */
+  begin(client: ClientConnection): void {
+    this.#client = client;
+    this.#state = 'head';
+    this.#interims = 0;
+    this.received = false;
+    this.#sentAtMs = this.#context.now();
+  }
+
+  /** Drops the connection without telling the client: the client is the one who gave up. */
+  abandon(): void {
+    this.#state = 'gone';
+    this.#client = undefined;
+    this.#pool.forget(this);
+    this.socket.destroy();
+  }
+
+  /** Lets what was written reach the application, then closes. */
+  abandonGently(): void {
+    this.#state = 'gone';
+    this.#client = undefined;
+    this.socket.destroySoon();
+  }
+
+  /** Whether a request may be written now. */
+  get usable(): boolean {
+    return this.#state === 'idle' && this.socket.writable && !this.socket.readableEnded;
+  }
+
+  get isPaused(): boolean {
+    return this.socket.isPaused();
+  }
+
+  resume(): void {
+    if (this.socket.isPaused()) this.socket.resume();
+  }
+
+  #onFault(error: unknown): void {
+    const client = this.#client;
+    this.abandon();
+    if (client === undefined) this.#context.onFault(error);
+    else client.onFault(error);
+  }
+
+  #onData(bytes: Buffer): void {
+    switch (this.#state) {
+      case 'head':
+        this.received = true;
+        this.#readHead(bytes);
+        return;
+      case 'body':
+        this.#relayBody(bytes);
+        return;
+      case 'tunnel':
+        if (this.#client?.write(bytes) === false) this.socket.pause();
+        return;
+      case 'idle':
+        // Bytes nobody asked for: they could be taken for the answer to the next request.
+        this.abandon();
+        return;
+      case 'gone':
+        return;
+    }
+  }
+
+  #readHead(bytes: Buffer): void {
+    const head = this.head;
+    let rest = bytes;
+    for (;;) {
+      const outcome = head.feed(rest.toString('latin1'));
+      if (outcome === 'more') return;
+      if (outcome === 'refused') {
+        this.#fail('bad-response');
+        return;
+      }
+      const following = head.text.length - head.end;
+      rest = following === 0 ? noBytes : rest.subarray(rest.length - following);
+      if (!head.isInterim) break;
+      if (!this.#passInterim()) return;
+      if (following === 0) return;
+    }
+    this.#onHead(rest);
+  }
+
+  #passInterim(): boolean {
+    this.#interims += 1;
+    if (this.#interims > maxInterimResponses) {
+      this.#fail('bad-response');
+      return false;
+    }
+    this.#client?.sendInterim(forwardedInterimHead(this.head));
+    this.head.reset();
+    return true;
+  }
+
+  #onHead(rest: Buffer): void {
+    const client = this.#client;
+    if (client === undefined) return;
+    const head = this.head;
+    if (head.status === 101) {
+      this.#switchProtocols(client);
+      return;
+    }
+    const body = this.#body;
+    body.begin(head.framingFor(client.head.method), head.contentLength);
+    // An HTTP/1.0 client cannot read chunks (RFC 9112 §6.1).
+    const unreadable = body.framing === 'chunked' && client.head.minorVersion === 0;
+    if (unreadable || body.take(rest) === 'refused') {
+      this.#fail('bad-response');
+      return;
+    }
+    this.#context.counters.upstreamSeconds.observe((this.#context.now() - this.#sentAtMs) / 1000);
+    this.#state = 'body';
+    const text = client.startResponse(head, body.framing);
+    if (!this.#writeFirst(client, text, rest)) this.socket.pause();
+    if (body.done) this.#finish(body.end === rest.length);
+  }
+
+  #writeFirst(client: ClientConnection, text: string, rest: Buffer): boolean {
+    const { end, passesWhole } = this.#body;
+    if (end === 0) return client.write(text);
+    if (passesWhole && end <= maxJoinedBytes) {
+      return client.write(text + this.head.text.slice(this.head.end, this.head.end + end));
+    }
+    client.socket.cork();
+    client.write(text);
+    const flows = client.writeBody(rest, this.#body);
+    client.socket.uncork();
+    return flows;
+  }
+
+  #relayBody(bytes: Buffer): void {
+    const body = this.#body;
+    if (body.take(bytes) === 'refused') {
+      this.#fail('bad-response');
+      return;
+    }
+    if (this.#client?.writeBody(bytes, body) === false) this.socket.pause();
+    if (body.done) this.#finish(body.end === bytes.length);
+  }
+
+  /** The response is complete; `nothingFollows` says that no byte came after it. */
+  #finish(nothingFollows: boolean): void {
+    const client = this.#client;
+    const idleMs = this.#idleMs();
+    this.#client = undefined;
+    this.#state = 'idle';
+    if (nothingFollows && idleMs > 0 && client?.requestDone === true) {
+      this.head.reset();
+      this.#pool.give(this, idleMs);
+    } else {
+      this.abandon();
+    }
+    client?.finishResponse();
+  }
+
+  /** How long the connection may be kept for reuse; 0 when not at all. */
+  #idleMs(): number {
+    const head = this.head;
+    if (head.wantsClose || this.#body.framing === 'close') return 0;
+    const configured = this.#context.settings.timeouts.upstreamIdleMs;
+    if (!head.has(KEEP_ALIVE)) return configured;
+    const hint = /timeout=(\d{1,6})/i.exec(head.value(head.lineOf(KEEP_ALIVE, 0)))?.[1];
+    return hint === undefined ? configured : Math.min(configured, (Number(hint) - 1) * 1000);
+  }
+
+  #switchProtocols(client: ClientConnection): void {
+    if (client.head.upgrade === '') {
+      this.#fail('bad-response');
+      return;
+    }
+    this.#state = 'tunnel';
+    if (!client.startTunnel(this.head)) this.socket.pause();
+  }
+
+  #onEnd(): void {
+    if (this.#state === 'tunnel') this.#client?.endTunnel();
+    else if (this.#state === 'body' && this.#body.framing === 'close') this.#finish(true);
+    else this.#fail('closed');
+  }
+
+  #fail(kind: UpstreamErrorKind): void {
+    const state = this.#state;
+    const client = this.#client;
+    if (state === 'gone') return;
+    this.abandon();
+    if (client === undefined) return;
+    if (state === 'tunnel') {
+      client.closeTunnel();
+      return;
+    }
+    this.#context.counters.upstreamErrors[kind] += 1;
+    if (state === 'head') client.onUpstreamFailed(kind, this);
+    else client.cut(this.#body.framing);
+  }
+}
+
+const noBytes = Buffer.alloc(0);
