@@ -1,0 +1,494 @@
+// Hot path. Brings requests to the store and answers back: groups what asks for the same, fills calls at the end
+// of a turn of the event loop, keeps deadlines and circuit breakers. Every request that enters leaves exactly
+// once: by an answer, by a failure mode at its deadline, or because it was cancelled.
+import { Breaker, type BreakerState } from '../limiter/breaker.ts';
+import type { KeyedBuckets } from '../limiter/bucket.ts';
+import type { Reply } from '../limiter/token-bucket.ts';
+import { Alarm, type AlarmOwner } from './alarm.ts';
+import { Call, type CallOwner } from './call.ts';
+import type { Clock, Scheduler } from './clock.ts';
+import { Group, type PendingCount } from './group.ts';
+import { Lane, MAX_MAINTENANCE } from './lane.ts';
+import type { LimiterCounters } from './limiter-counters.ts';
+import type { LimitWaiter } from './outcome.ts';
+import { slowest, type Settlement } from './settlement.ts';
+import type { FailureKind, StoreLane, StoreListener, StoreNode } from './store.ts';
+
+/** Groups and calls kept for reuse: what a busy turn needs; beyond it the garbage collector may have them. */
+const MAX_POOLED = 512;
+
+/** A change of a node's circuit breaker. */
+export interface BreakerTransition {
+  readonly node: string;
+  readonly from: BreakerState;
+  readonly to: BreakerState;
+  /** The failure that caused it; undefined when it was not a failure. */
+  readonly cause: FailureKind | undefined;
+  /** The store's own words. */
+  readonly detail: string;
+}
+
+export interface DispatcherOptions {
+  readonly settlement: Settlement;
+  readonly counters: LimiterCounters;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  /** Numbers in [0, 1), for the breaker's jitter. */
+  readonly random: () => number;
+  readonly deadlineUs: number;
+  /** Requests that may wait at once. */
+  readonly maxPending: number;
+  readonly onTransition: (event: BreakerTransition) => void;
+}
+
+/** What a request asks of one lane. */
+export interface Ask {
+  readonly parts: readonly KeyedBuckets[];
+  readonly weights: readonly number[];
+  readonly count: number;
+  readonly shadow: boolean;
+  /** When the request came, in µs: its deadline counts from here. */
+  readonly sinceUs: number;
+}
+
+export class Dispatcher implements CallOwner, StoreListener, PendingCount, AlarmOwner {
+  pending = 0;
+  /** Ends with every reconnect: levels known before it refuse nobody any more. */
+  period = 1;
+  readonly #settlement: Settlement;
+  readonly #counters: LimiterCounters;
+  readonly #clock: Clock;
+  readonly #scheduler: Scheduler;
+  readonly #options: DispatcherOptions;
+  readonly #alarm: Alarm;
+  readonly #lanes = new Map<StoreLane, Lane>();
+  readonly #breakers = new Map<StoreNode, Breaker>();
+  /** Groups with somebody waiting or on a call, by hash; equal hashes are chained. */
+  readonly #groups = new Map<number, Group>();
+  readonly #calls = new Set<Call>();
+  #toFlush: Lane[] = [];
+  #flushing: Lane[] = [];
+  readonly #spareGroups: Group[] = [];
+  readonly #spareCalls: Call[] = [];
+  readonly #breakerOf = (node: StoreNode): Breaker => {
+    let breaker = this.#breakers.get(node);
+    if (breaker === undefined) {
+      breaker = new Breaker(this.#options.random);
+      this.#breakers.set(node, breaker);
+    }
+    return breaker;
+  };
+  readonly #flushAll = (): void => {
+    const lanes = this.#toFlush;
+    this.#toFlush = this.#flushing;
+    this.#flushing = lanes;
+    for (const lane of lanes) {
+      lane.isScheduled = false;
+      this.#flush(lane);
+    }
+    lanes.length = 0;
+  };
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    this.#settlement = options.settlement;
+    this.#counters = options.counters;
+    this.#clock = options.clock;
+    this.#scheduler = options.scheduler;
+    this.#alarm = new Alarm(this, options.deadlineUs, options.clock, options.scheduler);
+  }
+
+  laneFor(route: StoreLane): Lane {
+    let lane = this.#lanes.get(route);
+    if (lane === undefined) {
+      lane = new Lane(route, this.#breakerOf);
+      this.#lanes.set(route, lane);
+    }
+    return lane;
+  }
+
+  /** The states of all nodes' breakers, for metrics. */
+  breakerStates(): { readonly node: string; readonly state: BreakerState }[] {
+    return [...this.#breakers].map(([node, { state }]) => ({ node: node.name, state }));
+  }
+
+  /** Decides one request in one lane: at once when nothing has to be asked, else when the answer comes. */
+  request(lane: Lane, ask: Ask, waiter: LimitWaiter): void {
+    if (lane.route.synchronous) {
+      this.#decideNow(lane, ask, waiter);
+      return;
+    }
+    if (this.pending >= this.#options.maxPending) {
+      this.#counters.errors.overload += 1;
+      this.#refuseToAsk(lane, ask, waiter);
+      return;
+    }
+    if (!lane.breaker.admits(ask.sinceUs)) {
+      this.#refuseToAsk(lane, ask, waiter);
+      return;
+    }
+    const hash = hashOf(ask);
+    const group = this.#find(hash, ask) ?? this.#register(hash, lane, ask);
+    group.join(waiter, ask.sinceUs);
+    if (group.flight === undefined && !group.isReady) this.#makeReady(group, lane);
+    this.#alarm.arm(ask.sinceUs);
+  }
+
+  /** Refunds or charges in the background. Lost, and counted, when the queue is full or the store away. */
+  maintain(lane: Lane, operation: number, part: KeyedBuckets, weight: number): void {
+    if (lane.route.synchronous) {
+      const call = this.#takeCall(lane);
+      call.addMaintenance(operation, part.buckets, weight);
+      this.#send(call, lane, this.#clock.nowUs());
+      return;
+    }
+    if (lane.maintenance.length >= MAX_MAINTENANCE || !lane.breaker.admits(this.#clock.nowUs())) {
+      this.#counters.chargesLost += 1;
+      return;
+    }
+    lane.maintenance.push({ operation, buckets: part.buckets, weight });
+    this.#schedule(lane);
+  }
+
+  onReply(call: Call, reply: Reply): void {
+    const { breaker } = call;
+    if (call.settled || breaker === undefined) {
+      this.#counters.lateReplies += 1;
+      return;
+    }
+    if (reply.length < call.levelsAt + call.keys.length) {
+      this.onFailure(call, 'script', `a reply of ${reply.length} elements`);
+      return;
+    }
+    const nowUs = this.#close(call);
+    this.#counters.storeSeconds.observe((nowUs - call.sentUs) / 1_000_000);
+    const before = breaker.state;
+    if (before !== 'closed') {
+      this.period += 1;
+    }
+    breaker.onSuccess();
+    this.#report(call, before, undefined, '');
+    call.reply = reply;
+    this.#learn(call, nowUs);
+    this.#settle(call, nowUs);
+    this.#recycleCall(call);
+  }
+
+  onFailure(call: Call, kind: FailureKind, detail: string): void {
+    if (call.settled) return;
+    const nowUs = this.#close(call);
+    this.#countFailure(call, kind);
+    const before = call.breaker?.state ?? 'closed';
+    call.breaker?.onFailure(nowUs);
+    this.#report(call, before, kind, detail);
+    this.#failCall(call, nowUs);
+  }
+
+  onReconnect(node: StoreNode): void {
+    this.period += 1;
+    this.#breakers.get(node)?.onReconnect(this.#clock.nowUs());
+  }
+
+  oldestUs(): number | undefined {
+    let oldest = Infinity;
+    for (const first of this.#groups.values()) {
+      for (let group: Group | undefined = first; group !== undefined; group = group.next) {
+        oldest = Math.min(oldest, group.oldestUs());
+      }
+    }
+    for (const call of this.#calls) oldest = Math.min(oldest, call.sentUs);
+    return oldest === Infinity ? undefined : oldest;
+  }
+
+  expire(nowUs: number, lagUs: number): void {
+    const { deadlineUs } = this.#options;
+    for (const call of [...this.#calls]) {
+      if (call.sentUs + deadlineUs > nowUs) continue;
+      this.#close(call);
+      this.#countFailure(call, 'timeout');
+      const before = call.breaker?.state ?? 'closed';
+      // A stalled event loop says nothing about the store.
+      if (nowUs - call.sentUs - lagUs < deadlineUs / 2) call.breaker?.onUnknown(nowUs);
+      else call.breaker?.onFailure(nowUs);
+      this.#report(call, before, 'timeout', 'no reply within the deadline');
+      this.#failCall(call, nowUs);
+    }
+    for (const group of this.#allGroups()) this.#expireGroup(group, nowUs, nowUs - deadlineUs);
+  }
+
+  /** Ends every wait by failure mode and stops the timer. */
+  stop(): void {
+    const nowUs = this.#clock.nowUs();
+    for (const call of [...this.#calls]) {
+      this.#close(call);
+      this.#failCall(call, nowUs);
+    }
+    for (const group of this.#allGroups()) this.#expireGroup(group, nowUs, Infinity);
+    this.#alarm.stop();
+  }
+
+  #decideNow(lane: Lane, ask: Ask, waiter: LimitWaiter): void {
+    const group = this.#openGroup(lane, ask);
+    group.join(waiter, ask.sinceUs);
+    const call = this.#takeCall(lane);
+    call.addGroup(group);
+    this.#send(call, lane, ask.sinceUs);
+  }
+
+  /** By failure mode, at once. */
+  #refuseToAsk(lane: Lane, ask: Ask, waiter: LimitWaiter): void {
+    const group = this.#openGroup(lane, ask);
+    group.join(waiter, ask.sinceUs);
+    group.depart(undefined);
+    this.#failFlying(group, 1, ask.sinceUs);
+    group.land();
+    this.#recycleGroup(group);
+  }
+
+  #flush(lane: Lane): void {
+    const nowUs = this.#clock.nowUs();
+    while (lane.hasWork) {
+      const { breaker } = lane;
+      const before = breaker.state;
+      if (!breaker.tryEnter(nowUs)) {
+        this.#abandon(lane, nowUs);
+        return;
+      }
+      const call = this.#takeCall(lane);
+      lane.load(call);
+      this.#report(call, before, undefined, '');
+      this.#send(call, lane, nowUs);
+    }
+  }
+
+  #send(call: Call, lane: Lane, nowUs: number): void {
+    call.sentUs = nowUs;
+    this.#calls.add(call);
+    this.#counters.storeCalls += 1;
+    this.#counters.decisions += call.decisions;
+    for (const group of call.groups) {
+      if (group !== undefined) this.#counters.coalesced += group.flying.length - 1;
+    }
+    lane.route.decide(call);
+  }
+
+  /** The breaker keeps the lane's calls back. */
+  #abandon(lane: Lane, nowUs: number): void {
+    this.#counters.chargesLost += lane.maintenance.length;
+    lane.maintenance.length = 0;
+    const groups = lane.ready;
+    lane.ready = [];
+    for (const group of groups) {
+      group.isReady = false;
+      this.#failFlying(group, group.depart(undefined), nowUs);
+      this.#land(group);
+    }
+  }
+
+  #close(call: Call): number {
+    call.settled = true;
+    this.#calls.delete(call);
+    return this.#clock.nowUs();
+  }
+
+  /** What the reply says about each key's level holds until somebody takes more, never less. */
+  #learn(call: Call, nowUs: number): void {
+    const { buckets, reply, levelsAt } = call;
+    for (let k = 0; k < buckets.length; k += 1) {
+      const keyed = buckets[k];
+      if (keyed === undefined) continue;
+      keyed.bucket = keyed.origin.bucket;
+      keyed.level = Number(reply[levelsAt + k]);
+      keyed.sentUs = call.sentUs;
+      keyed.receivedUs = nowUs;
+      keyed.aheadUs = 0;
+      keyed.period = this.period;
+    }
+    for (let i = levelsAt + buckets.length; i + 1 < reply.length; i += 2) {
+      const keyed = buckets[Number(reply[i]) - 1];
+      if (keyed === undefined) continue;
+      keyed.bucket = keyed.origin.under(String(reply[i + 1]));
+      this.#counters.limitNewer += 1;
+    }
+  }
+
+  /** From the last decision to the first, taking each back once it is told: so every one sees its own levels. */
+  #settle(call: Call, nowUs: number): void {
+    for (let g = call.groups.length - 1; g >= 0; g -= 1) {
+      const group = call.groups[g];
+      if (group !== undefined) {
+        call.groups[g] = undefined;
+        this.#settleGroup(group, call, g, nowUs);
+      }
+      call.takeBack(g);
+    }
+  }
+
+  #settleGroup(group: Group, call: Call, g: number, nowUs: number): void {
+    const granted = call.grantedTo(g);
+    const waitUs = call.waitOf(g);
+    if (granted < 0) {
+      this.#counters.errors.foreign += 1;
+      this.#failFlying(group, group.flying.length, nowUs);
+      this.#land(group);
+      return;
+    }
+    call.readLevels(g, group);
+    if (granted < group.flying.length && waitUs > 0) {
+      const refusing = slowest(group);
+      if (refusing !== undefined) refusing.keyed.aheadUs = waitUs - refusing.lackUs;
+    }
+    if (granted > 0) this.#settlement.warm(group, granted, nowUs);
+    this.#settlement.grant(group, granted, waitUs);
+    this.#land(group);
+  }
+
+  #failCall(call: Call, nowUs: number): void {
+    for (let g = 0; g < call.groups.length; g += 1) {
+      const group = call.groups[g];
+      if (group === undefined) continue;
+      call.groups[g] = undefined;
+      this.#failFlying(group, group.flying.length, nowUs);
+      this.#land(group);
+    }
+  }
+
+  #failFlying(group: Group, count: number, nowUs: number): void {
+    this.#counters.degraded += group.countLive(count);
+    this.#settlement.fail(group, count, nowUs);
+  }
+
+  /** A request that waited behind an earlier call can be due before its own call is. */
+  #expireGroup(group: Group, nowUs: number, beforeUs: number): void {
+    const { flight } = group;
+    if (flight !== undefined) {
+      const due = countUpTo(group.flyingSince, beforeUs);
+      if (due === 0) return;
+      this.#counters.chargeUnknown += group.countLive(due);
+      this.#failFlying(group, due, nowUs);
+      if (due < group.flying.length) return;
+      flight.dismiss(group);
+      this.#land(group);
+      return;
+    }
+    const due = countUpTo(group.waitingSince, beforeUs);
+    if (due === 0) return;
+    group.departFirst(due);
+    this.#failFlying(group, due, nowUs);
+    this.#land(group);
+  }
+
+  #countFailure(call: Call, kind: FailureKind): void {
+    this.#counters.errors[kind] += 1;
+    this.#counters.chargesLost += call.maintenance;
+    if (kind === 'timeout' || kind === 'down') this.#counters.chargeUnknown += call.countLive();
+  }
+
+  #report(call: Call, from: BreakerState, cause: FailureKind | undefined, detail: string): void {
+    const to = call.breaker?.state ?? from;
+    if (to === from) return;
+    this.#options.onTransition({ node: call.lane?.node.name ?? '', from, to, cause, detail });
+  }
+
+  #makeReady(group: Group, lane: Lane): void {
+    group.isReady = true;
+    lane.ready.push(group);
+    this.#schedule(lane);
+  }
+
+  #schedule(lane: Lane): void {
+    if (lane.isScheduled) return;
+    lane.isScheduled = true;
+    if (this.#toFlush.push(lane) === 1) this.#scheduler.atEndOfTurn(this.#flushAll);
+  }
+
+  /** The group's call is over: who came meanwhile goes next, an idle group is given back. */
+  #land(group: Group): void {
+    group.land();
+    const { lane } = group;
+    if (lane !== undefined && group.waiting.length > 0) {
+      if (!group.isReady) this.#makeReady(group, lane);
+      return;
+    }
+    if (group.isReady) return;
+    this.#unregister(group);
+    this.#recycleGroup(group);
+  }
+
+  #find(hash: number, ask: Ask): Group | undefined {
+    let group = this.#groups.get(hash);
+    while (group !== undefined && !group.asks(ask)) group = group.next;
+    return group;
+  }
+
+  #register(hash: number, lane: Lane, ask: Ask): Group {
+    const group = this.#openGroup(lane, ask);
+    group.hash = hash;
+    group.next = this.#groups.get(hash);
+    group.isRegistered = true;
+    this.#groups.set(hash, group);
+    return group;
+  }
+
+  #unregister(group: Group): void {
+    if (!group.isRegistered) return;
+    const first = this.#groups.get(group.hash);
+    if (first === group) {
+      if (group.next === undefined) this.#groups.delete(group.hash);
+      else this.#groups.set(group.hash, group.next);
+      return;
+    }
+    let previous = first;
+    while (previous !== undefined && previous.next !== group) previous = previous.next;
+    if (previous !== undefined) previous.next = group.next;
+  }
+
+  #allGroups(): Group[] {
+    const all: Group[] = [];
+    for (const first of this.#groups.values()) {
+      for (let group: Group | undefined = first; group !== undefined; group = group.next) {
+        all.push(group);
+      }
+    }
+    return all;
+  }
+
+  #openGroup(lane: Lane, ask: Ask): Group {
+    const group = this.#spareGroups.pop() ?? new Group(this);
+    group.open(lane, ask);
+    return group;
+  }
+
+  #recycleGroup(group: Group): void {
+    group.close();
+    if (this.#spareGroups.length < MAX_POOLED) this.#spareGroups.push(group);
+  }
+
+  #takeCall(lane: Lane): Call {
+    const call = this.#spareCalls.pop() ?? new Call(this);
+    call.lane = lane;
+    call.breaker = lane.breaker;
+    return call;
+  }
+
+  #recycleCall(call: Call): void {
+    call.reset();
+    if (this.#spareCalls.length < MAX_POOLED) this.#spareCalls.push(call);
+  }
+}
+
+function hashOf(ask: Ask): number {
+  let hash = ask.shadow ? 1 : 0;
+  for (let i = 0; i < ask.count; i += 1) {
+    hash = (Math.imul(hash, 31) + (ask.parts[i]?.id ?? 0)) | 0;
+    hash = (Math.imul(hash, 31) + (ask.weights[i] ?? 0)) | 0;
+  }
+  return hash;
+}
+
+/** How many of the ascending `instants` are not after `bound`. */
+function countUpTo(instants: readonly number[], bound: number): number {
+  let count = 0;
+  while (count < instants.length && (instants[count] ?? Infinity) <= bound) count += 1;
+  return count;
+}

@@ -1,0 +1,233 @@
+// Hot path. The limiter a gate asks: decides a request over the buckets of all its rules at once, refuses here
+// what the store would certainly refuse, and leaves the rest to the dispatcher.
+import type { BreakerState } from '../limiter/breaker.ts';
+import type { KeyedBucket, KeyedBuckets, TierBuckets } from '../limiter/bucket.ts';
+import { KeyInterner } from '../limiter/key-interner.ts';
+import { CHARGE_DOWN, REFUND } from '../limiter/token-bucket.ts';
+import { systemClock, systemScheduler, type Clock, type Scheduler } from './clock.ts';
+import { Dispatcher, type Ask, type BreakerTransition } from './dispatcher.ts';
+import { LaneSequence, stagesOf, type SequenceOwner, type Stage } from './lane-sequence.ts';
+import { Lane } from './lane.ts';
+import { LimiterCounters } from './limiter-counters.ts';
+import { LocalShares } from './local-shares.ts';
+import { MemoryStore } from './memory-store.ts';
+import type { LimitWaiter, Outcome, PendingRequest, ShadowSink } from './outcome.ts';
+import { Settlement } from './settlement.ts';
+import type { Store } from './store.ts';
+
+/** How long a request may wait for the store before its policies' failure mode decides. */
+export const DEFAULT_DEADLINE_MS = 50;
+/** Requests that may wait at once: 200 000 a second at the deadline, far above what one process serves. */
+export const MAX_PENDING = 10_000;
+
+export interface LimiterOptions {
+  /** Where shared buckets live. The limiter does not dispose of it. */
+  readonly store: Store;
+  /** For `scope: Pod`; absent = buckets of this process. */
+  readonly podStore?: Store;
+  readonly deadlineMs?: number;
+  readonly maxPending?: number;
+  readonly clock?: Clock;
+  readonly scheduler?: Scheduler;
+  /** Numbers in [0, 1), for the breaker's jitter. */
+  readonly random?: () => number;
+  /** Told once per change of a node's circuit breaker. */
+  readonly onTransition?: (event: BreakerTransition) => void;
+}
+
+export class Limiter implements SequenceOwner, AsyncDisposable {
+  readonly counters: LimiterCounters = new LimiterCounters();
+  readonly #store: Store;
+  readonly #podStore: Store;
+  readonly #clock: Clock;
+  readonly #interner: KeyInterner;
+  readonly #settlement: Settlement = new Settlement(new LocalShares());
+  readonly #dispatcher: Dispatcher;
+  readonly #ask = new AskScratch();
+
+  constructor(options: LimiterOptions) {
+    this.#store = options.store;
+    this.#clock = options.clock ?? systemClock;
+    this.#podStore = options.podStore ?? new MemoryStore(this.#clock);
+    this.#interner = new KeyInterner(options.store.partitions);
+    this.#dispatcher = new Dispatcher({
+      settlement: this.#settlement,
+      counters: this.counters,
+      clock: this.#clock,
+      scheduler: options.scheduler ?? systemScheduler,
+      random: options.random ?? Math.random,
+      deadlineUs: (options.deadlineMs ?? DEFAULT_DEADLINE_MS) * 1_000,
+      maxPending: options.maxPending ?? MAX_PENDING,
+      onTransition: options.onTransition ?? ignore,
+    });
+    options.store.listener = this.#dispatcher;
+  }
+
+  /** Requests that wait now. */
+  get pending(): number {
+    return this.#dispatcher.pending;
+  }
+
+  /** The circuit breaker of every node asked so far. */
+  breakerStates(): readonly { readonly node: string; readonly state: BreakerState }[] {
+    return this.#dispatcher.breakerStates();
+  }
+
+  /** The buckets of one client in one tier. `keyText` is the rule's injective key text. */
+  keyed(tier: TierBuckets, keyText: string): KeyedBuckets {
+    return this.#interner.intern(tier, keyText);
+  }
+
+  /**
+   * Decides one request: `weights[i]` tokens (whole, ≥ 1) from every bucket of `parts[i]`, all or nothing. The
+   * arrays are the caller's scratch: their first `count` entries are read, and only during the call. A part
+   * must not occur twice.
+   */
+  acquire(
+    parts: readonly KeyedBuckets[],
+    weights: readonly number[],
+    count: number,
+    waiter: LimitWaiter,
+  ): void {
+    const first = parts[0];
+    if (count === 0 || first === undefined) {
+      this.#settlement.allow(waiter, false);
+      return;
+    }
+    const nowUs = this.#clock.nowUs();
+    const ask = this.#ask.set(parts, weights, count);
+    ask.shadow = false;
+    ask.sinceUs = nowUs;
+    if (this.#refuse(ask, waiter)) return;
+    const lane = this.#laneOf(first);
+    for (let i = 1; i < count; i += 1) {
+      const part = parts[i];
+      if (part !== undefined && this.#laneOf(part) !== lane) {
+        this.#acquireInSequence(ask, waiter);
+        return;
+      }
+    }
+    this.#dispatcher.request(lane, ask, waiter);
+  }
+
+  /** The client has gone: no outcome is wanted any more. What was charged stays charged. */
+  cancel(waiter: LimitWaiter): void {
+    waiter.pending?.cancel(waiter);
+  }
+
+  /** What a shadow rule would have done with a request that was admitted. Delays and changes nothing. */
+  shadow(part: KeyedBuckets, weight: number, sink: ShadowSink): void {
+    const ask = this.#ask.setOne(part, weight);
+    ask.sinceUs = this.#clock.nowUs();
+    const waiter = new ShadowWaiter(sink);
+    if (this.#refuse(ask, waiter)) return;
+    this.#dispatcher.request(this.#laneOf(part), ask, waiter);
+  }
+
+  /** Charges what a response cost (tokens, ≥ 1), down to an empty bucket and never below. Nobody waits for it. */
+  chargeDown(part: KeyedBuckets, tokens: number): void {
+    this.#settlement.warmBuckets(part.buckets, tokens, this.#clock.nowUs());
+    this.#dispatcher.maintain(this.#laneOf(part), CHARGE_DOWN, part, tokens);
+  }
+
+  acquireStage(stage: Stage, waiter: LimitWaiter, sinceUs: number): void {
+    const ask = this.#ask.set(stage.parts, stage.weights, stage.parts.length);
+    ask.shadow = false;
+    ask.sinceUs = sinceUs;
+    this.#dispatcher.request(stage.lane, ask, waiter);
+  }
+
+  refundStage(stage: Stage): void {
+    for (let i = 0; i < stage.parts.length; i += 1) {
+      const part = stage.parts[i];
+      if (part === undefined) continue;
+      for (const bucket of part.buckets) bucket.forget();
+      this.#dispatcher.maintain(stage.lane, REFUND, part, stage.weights[i] ?? 0);
+    }
+  }
+
+  /** Decides everybody who still waits by failure mode. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#dispatcher.stop();
+    return Promise.resolve();
+  }
+
+  /** Refuses here when one bucket certainly cannot pay. */
+  #refuse(ask: Ask, waiter: LimitWaiter): boolean {
+    let refusing: KeyedBucket | undefined = undefined;
+    let longest = -1;
+    const { period } = this.#dispatcher;
+    for (let i = 0; i < ask.count; i += 1) {
+      const weight = ask.weights[i] ?? 0;
+      for (const bucket of ask.parts[i]?.buckets ?? []) {
+        if (!bucket.certainlyLacks(weight, ask.sinceUs, period)) continue;
+        const waitUs = bucket.waitUs(weight, ask.sinceUs);
+        if (refusing === undefined || waitUs < 0 || (longest >= 0 && waitUs > longest)) {
+          refusing = bucket;
+          longest = waitUs;
+        }
+      }
+    }
+    if (refusing === undefined) return false;
+    this.counters.denyCacheHits += 1;
+    this.#settlement.deny(waiter, refusing.bucket, longest, refusing.level);
+    return true;
+  }
+
+  #acquireInSequence(ask: Ask, waiter: LimitWaiter): void {
+    const lanes = ask.parts.slice(0, ask.count).map((part) => this.#laneOf(part));
+    const stages = stagesOf(ask.parts, ask.weights, lanes);
+    new LaneSequence(this, stages, { waiter, sinceUs: ask.sinceUs }).start();
+  }
+
+  #laneOf(part: KeyedBuckets): Lane {
+    const { lane } = part;
+    if (lane instanceof Lane) return lane;
+    const store = part.tier.policy.scope === 'Pod' ? this.#podStore : this.#store;
+    const found = this.#dispatcher.laneFor(store.laneOf(part.tag));
+    part.lane = found;
+    return found;
+  }
+}
+
+/** One object for all requests: a dispatcher copies what it keeps before anybody is called. */
+class AskScratch implements Ask {
+  parts: readonly KeyedBuckets[] = [];
+  weights: readonly number[] = [];
+  count = 0;
+  shadow = false;
+  sinceUs = 0;
+  readonly #one: KeyedBuckets[] = [];
+  readonly #weight: number[] = [];
+
+  set(parts: readonly KeyedBuckets[], weights: readonly number[], count: number): this {
+    this.parts = parts;
+    this.weights = weights;
+    this.count = count;
+    return this;
+  }
+
+  setOne(part: KeyedBuckets, weight: number): this {
+    this.#one[0] = part;
+    this.#weight[0] = weight;
+    this.shadow = true;
+    return this.set(this.#one, this.#weight, 1);
+  }
+}
+
+class ShadowWaiter implements LimitWaiter {
+  pending: PendingRequest | undefined = undefined;
+  readonly #sink: ShadowSink;
+
+  constructor(sink: ShadowSink) {
+    this.#sink = sink;
+  }
+
+  onOutcome(outcome: Outcome): void {
+    this.#sink.onShadow(outcome.kind === 'unavailable' ? 'unknown' : outcome.kind);
+  }
+}
+
+function ignore(): void {
+  // Nobody asked to be told.
+}
