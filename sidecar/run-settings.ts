@@ -192,7 +192,7 @@ const table: Table = {
   maxHeaders: {
     placeholder: 'N',
     summary: 'field lines in a request head; more are answered 431',
-    written: '200',
+    written: '128',
     parse: parseInteger(10, 2_000),
     ...one,
   },

@@ -1,0 +1,46 @@
+// `weir run`: from flags to a running sidecar, and from signals to its end.
+import process from 'node:process';
+import { WeirError } from '../contract/errors.ts';
+import { describeRunConfig, type GivenFlags, parseRunConfig } from '../sidecar/config.ts';
+import { settings } from '../sidecar/run-settings.ts';
+
+/** Flags as commander names them. Throws WeirError when the sidecar cannot start. */
+export async function runSidecarCommand(given: GivenFlags): Promise<void> {
+  const config = parseRunConfig(byFlagName(given), process.env);
+  if (given['printConfig'] === true) {
+    process.stdout.write(`${JSON.stringify(describeRunConfig(config), undefined, 2)}\n`);
+    return;
+  }
+  const [{ runSidecar }, { openLog }] = await Promise.all([
+    import('../sidecar/run.ts'),
+    import('../sidecar/log.ts'),
+  ]);
+  const log = openLog(config.logLevel);
+  const announce = (line: string): void => {
+    process.stdout.write(`${line}\n`);
+  };
+  try {
+    await runSidecar(config, { log, announce }, untilSignalled());
+  } catch (error) {
+    if (!(error instanceof WeirError) || error.code !== 'POLICY_INVALID') throw error;
+    const { printProblems } = await import('./problems.ts');
+    printProblems(error, (text) => process.stderr.write(text));
+    process.exitCode = 1;
+  }
+}
+
+function byFlagName(given: GivenFlags): GivenFlags {
+  return Object.fromEntries(settings.map(({ name, field }) => [name, given[field]]));
+}
+
+/** Aborts on the first SIGTERM or SIGINT; the second ends the process at once. */
+function untilSignalled(): AbortSignal {
+  const controller = new AbortController();
+  const stop = (): void => {
+    if (controller.signal.aborted) process.exit(1);
+    controller.abort();
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  return controller.signal;
+}
