@@ -1,0 +1,131 @@
+// Words for what zod found: what was wrong, what would be right.
+import * as z from 'zod';
+import type { FieldPath, Finding } from './problem.ts';
+import { descriptionOf, schemaAt } from './schema-tree.ts';
+import { nearestWord } from './spelling.ts';
+import { quote } from './field.ts';
+
+interface Words {
+  readonly message: string;
+  readonly advice: string;
+}
+
+/** Puts an issue into words; `root` is the schema it came from. */
+export function messageOf(issue: z.core.$ZodIssue, root: z.core.$ZodType): Finding {
+  const segments = issue.path.map((segment) =>
+    typeof segment === 'symbol' ? String(segment) : segment,
+  );
+  return { segments, ...wordsOf(issue, { segments, root }), reason: 'value' };
+}
+
+interface Context {
+  readonly segments: FieldPath;
+  readonly root: z.core.$ZodType;
+}
+
+function wordsOf(issue: z.core.$ZodIssue, context: Context): Words {
+  switch (issue.code) {
+    case 'invalid_type':
+      return wrongType(issue, context);
+    case 'invalid_value':
+      return wrongWord(issue, context);
+    case 'too_small':
+    case 'too_big':
+      return outOfBounds(issue, context);
+    default:
+      return { message: issue.message, advice: adviceOf(issue) };
+  }
+}
+
+function adviceOf(issue: z.core.$ZodIssue): string {
+  const advice = issue.code === 'custom' ? issue.params?.['advice'] : undefined;
+  return typeof advice === 'string' ? advice : 'see the reference of the policy';
+}
+
+function missing({ segments, root }: Context): Words {
+  const schema = schemaAt(root, segments);
+  const description = schema === undefined ? '' : descriptionOf(schema);
+  const name = String(segments.at(-1));
+  return { message: 'is missing', advice: `write ${name}${description && `: ${description}`}` };
+}
+
+const TYPES = new Map([
+  ['object', 'an object'],
+  ['array', 'a list'],
+  ['record', 'an object'],
+  ['string', 'a string'],
+  ['boolean', 'true or false'],
+  ['number', 'an integer'],
+  ['int', 'an integer'],
+]);
+
+function wrongType(issue: z.core.$ZodIssueInvalidType, context: Context): Words {
+  const { input } = issue;
+  if (input === undefined) return missing(context);
+  const wanted = TYPES.get(issue.expected) ?? issue.expected;
+  return {
+    message: `is ${shown(input)}, not ${wanted}`,
+    advice: typeAdvice({ input, wanted, segments: context.segments }),
+  };
+}
+
+interface TypeFault {
+  readonly input: unknown;
+  readonly wanted: string;
+  readonly segments: FieldPath;
+}
+
+function typeAdvice({ input, wanted, segments }: TypeFault): string {
+  const name = String(segments.at(-1));
+  if (wanted === 'a string' && typeof input === 'boolean') {
+    return `quote it: unquoted yes, no, on, off, true and false are booleans in YAML`;
+  }
+  if (wanted === 'a string' && typeof input === 'number') return `quote it: "${String(input)}"`;
+  if (wanted === 'an object' && typeof input === 'string' && segments.at(-2) === 'key') {
+    return `write it as an object, ${input}: {}`;
+  }
+  if (wanted === 'a list' && typeof input !== 'object') return `write it as a list: [${name}]`;
+  return `use ${wanted}`;
+}
+
+function shown(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  return typeof value === 'string' ? `the string ${quote(value)}` : String(value);
+}
+
+function wrongWord(issue: z.core.$ZodIssueInvalidValue, context: Context): Words {
+  if (issue.input === undefined) return missing(context);
+  const words = issue.values.map(String);
+  const nearest = typeof issue.input === 'string' ? nearestWord(issue.input, words) : undefined;
+  return {
+    message: `${shown(issue.input).replace(/^the string /, '')} is not one of ${words.join(', ')}`,
+    advice: nearest === undefined ? `use one of ${words.join(', ')}` : `did you mean ${nearest}?`,
+  };
+}
+
+function outOfBounds(
+  issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig,
+  { segments, root }: Context,
+): Words {
+  if (Array.isArray(issue.input)) return wrongLength(issue, issue.input.length);
+  const schema = schemaAt(root, segments);
+  const bounds = schema instanceof z.ZodNumber ? [schema.minValue, schema.maxValue] : [];
+  const side =
+    issue.code === 'too_small'
+      ? `below ${String(issue.minimum)}`
+      : `above ${String(issue.maximum)}`;
+  return { message: `is ${String(issue.input)}, ${side}`, advice: `use ${bounds.join('..')}` };
+}
+
+function wrongLength(
+  issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig,
+  length: number,
+): Words {
+  if (issue.code === 'too_small') {
+    return { message: 'is an empty list', advice: 'write at least one item, or leave it out' };
+  }
+  const max = String(issue.maximum);
+  return { message: `has ${String(length)} items, more than ${max}`, advice: `use at most ${max}` };
+}

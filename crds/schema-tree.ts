@@ -1,0 +1,48 @@
+// Walks a zod schema the way a value is walked: by field names and list indexes.
+import * as z from 'zod';
+import type { FieldPath } from './problem.ts';
+
+export interface Children {
+  /** Fields an object has; empty for lists and maps. */
+  readonly names: readonly string[];
+  /** The schema of a child; undefined when there is no such field. */
+  readonly of: (segment: string | number) => z.core.$ZodType | undefined;
+}
+
+/** What may be inside a value of this schema; undefined when it is a scalar. */
+export function childrenOf(schema: z.core.$ZodType): Children | undefined {
+  const bare = unwrap(schema);
+  if (bare instanceof z.ZodObject) {
+    const shape = new Map<string | number, z.core.$ZodType>(Object.entries(bare.shape));
+    return { names: Object.keys(bare.shape), of: (segment) => shape.get(segment) };
+  }
+  if (bare instanceof z.ZodArray) return { names: [], of: () => bare.element };
+  if (bare instanceof z.ZodRecord) {
+    // zod passes over this name without a word.
+    return { names: [], of: (name) => (name === '__proto__' ? undefined : bare.valueType) };
+  }
+  return undefined;
+}
+
+/** The schema at a path; undefined when the path leaves the schema. */
+export function schemaAt(schema: z.core.$ZodType, path: FieldPath): z.core.$ZodType | undefined {
+  let current: z.core.$ZodType | undefined = schema;
+  for (const segment of path) {
+    if (current === undefined) return undefined;
+    current = childrenOf(current)?.of(segment);
+  }
+  return current === undefined ? undefined : unwrap(current);
+}
+
+function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
+  const isWrapped =
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodExactOptional ||
+    schema instanceof z.ZodDefault;
+  return isWrapped ? unwrap(schema.def.innerType) : schema;
+}
+
+/** What the schema says about itself; empty without a description. */
+export function descriptionOf(schema: z.core.$ZodType): string {
+  return z.globalRegistry.get(schema)?.description ?? '';
+}
