@@ -72,7 +72,7 @@ interface Network {
 export class Networks {
   readonly #networks: readonly Network[];
 
-  /** @param cidrs valid CIDRs, e.g. `192.0.2.0/24` */
+  /** @param cidrs valid CIDRs without host bits and not IPv4-mapped, e.g. `192.0.2.0/24` */
   constructor(cidrs: readonly string[]) {
     this.#networks = cidrs.map(networkOf);
   }
@@ -96,15 +96,19 @@ function holds({ bits, mask }: Network, address: Address): boolean {
 }
 
 function networkOf(cidr: string): Network {
-  const [network, length] = ipaddr.parseCIDR(cidr);
+  const slash = cidr.indexOf('/');
+  const length = Number(cidr.slice(slash + 1));
   const bits = new Address();
-  readAddress(network.toNormalizedString(), bits);
+  readAddress(cidr.slice(0, slash), bits);
   // An IPv4 network is kept in the last word; the first three are zero in every IPv4 address.
   const prefix = bits.family === 4 ? 96 + length : length;
-  return {
-    bits,
-    mask: [maskWord(prefix), maskWord(prefix - 32), maskWord(prefix - 64), maskWord(prefix - 96)],
-  };
+  const mask: Network['mask'] = [
+    maskWord(prefix),
+    maskWord(prefix - 32),
+    maskWord(prefix - 64),
+    maskWord(prefix - 96),
+  ];
+  return { bits, mask };
 }
 
 function setIPv4(into: Address, word: number): void {

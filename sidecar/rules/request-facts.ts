@@ -5,6 +5,7 @@ import type { ClientFact } from './client-address.ts';
 import { clientName } from './address.ts';
 import { eachCookiePair, eachQueryPair } from './field-pairs.ts';
 import type { FieldNames, HeaderFact, PairFact } from './field-names.ts';
+import { RequestSnapshot } from './request-snapshot.ts';
 import { normalPath, rawQuery } from './request-target.ts';
 import type { RequestView } from './request-view.ts';
 import type { Claims, TokenVerifier } from './token-verifier.ts';
@@ -18,15 +19,13 @@ export interface TokenSource {
 // RFC 6750 §2.1
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 
-const NO_REQUEST: RequestView = {
+const NO_REQUEST: RequestView = new RequestSnapshot({
   method: '',
   target: '/',
   host: '',
   peerAddress: '',
-  header: () => undefined,
-  headerCount: () => 0,
-  eachHeader: () => undefined,
-};
+  headers: [],
+});
 
 export class RequestFacts {
   view: RequestView = NO_REQUEST;

@@ -90,7 +90,8 @@ export class TokenVerifier {
   async #check(token: string): Promise<TokenState> {
     try {
       const claims = await this.#claimsOf(token);
-      const untilMs = ((claims.exp ?? 0) + LEEWAY_SECONDS) * 1_000;
+      // `exp` is required to be a number.
+      const untilMs = (Number(claims.exp) + LEEWAY_SECONDS) * 1_000;
       return { kind: 'verified', claims, untilMs };
     } catch {
       // Whatever is wrong with a token, it has no claims. The reason is the sender's, not ours to log.
