@@ -1,12 +1,14 @@
-// The store that a configuration asks for. The Redis client is loaded only when there is a Redis.
-import type { Log } from '../log.ts';
-import type { RunConfig } from '../run-settings.ts';
-import { systemClock } from './clock.ts';
-import { MemoryStore } from './memory-store.ts';
-import type { Store } from './store.ts';
+import { systemClock, type Clock } from './clock.ts';
+import { ClusterStore } from './cluster-store.ts';
+import { RedisStore } from './redis-store.ts';
+import type { RemoteStore } from './remote-store.ts';
+import { readScript, scriptDigest } from './script-source.ts';
+import type { StoreSettings } from './store-settings.ts';
 
-/** Throws STORE_SETTINGS_INVALID naming what cannot be used. Does not wait for a Redis to be reachable. */
-export async function openStore(config: RunConfig, _log: Log): Promise<Store> {
-  if (config.redis === undefined) return new MemoryStore(systemClock);
-  throw new Error('not yet');
+/** Opens a store. Connecting goes on in the background, for as long as the store lives. */
+export function openStore(settings: StoreSettings, clock: Clock = systemClock): RemoteStore {
+  const script = readScript();
+  const shared = { script, digest: scriptDigest(script), clock };
+  if (settings.kind === 'cluster') return new ClusterStore(settings, shared);
+  return new RedisStore(settings, shared);
 }

@@ -1,0 +1,85 @@
+// A TCP proxy of the test's own that does to a connection what networks do: loses answers, delays, freezes, cuts.
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+export class FaultProxy implements AsyncDisposable {
+  /** Bytes from the server are thrown away while this is set; the connection stays. */
+  losesReplies = false;
+  /** Bytes from the client are thrown away while this is set. */
+  losesRequests = false;
+  /** How long bytes from the server are held back. */
+  delayMs = 0;
+  /** New connections are refused while this is set. */
+  refuses = false;
+  readonly #server: Server;
+  readonly #targetPort: number;
+  readonly #pairs = new Set<readonly [Socket, Socket]>();
+
+  private constructor(server: Server, targetPort: number) {
+    this.#server = server;
+    this.#targetPort = targetPort;
+    server.on('connection', (client) => {
+      this.#join(client);
+    });
+  }
+
+  /** Listens on a free port in front of a server on this host. */
+  static async open(targetPort: number): Promise<FaultProxy> {
+    const server = createServer();
+    const proxy = new FaultProxy(server, targetPort);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** Connections that are open now. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Resets every connection. */
+  cut(): void {
+    for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+    this.cut();
+    await once(this.#server, 'close');
+  }
+
+  #join(client: Socket): void {
+    if (this.refuses) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = connect(this.#targetPort, '127.0.0.1');
+    const pair = [client, server] as const;
+    this.#pairs.add(pair);
+    client.setNoDelay(true);
+    server.setNoDelay(true);
+    client.on('data', (data) => {
+      if (!this.losesRequests) server.write(data);
+    });
+    server.on('data', (data) => {
+      if (this.losesReplies) return;
+      if (this.delayMs === 0) client.write(data);
+      else setTimeout(() => client.write(data), this.delayMs).unref();
+    });
+    for (const [one, other] of [pair, [server, client]] as const) {
+      one.on('error', () => undefined);
+      one.on('close', () => {
+        this.#pairs.delete(pair);
+        other.destroy();
+      });
+    }
+  }
+}
