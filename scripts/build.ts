@@ -47,7 +47,7 @@ function inlineLua(): Plugin {
         const lua = await readFile(path.join(path.dirname(args.path), 'script.lua'), 'utf8');
         const contents = source.replace(
           /readFileSync\(new URL\('\.\/script\.lua', import\.meta\.url\), 'utf8'\)/,
-          JSON.stringify(lua),
+          () => JSON.stringify(lua),
         );
         if (contents === source) throw new Error('script-source.ts no longer reads script.lua');
         return { contents, loader: 'ts' };
