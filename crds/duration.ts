@@ -1,6 +1,6 @@
 // Durations are one integer and one unit. Compound ones (`1h30m`) cannot be bounded within the API server's CEL
 // budget, and floats would round; `90m` says the same.
-import * as z from 'zod';
+import type * as z from 'zod';
 import { milliseconds } from '../contract/units.ts';
 import type { Milliseconds } from '../contract/units.ts';
 import { ruled, text } from './field.ts';

@@ -83,7 +83,8 @@ function textKeywords({ min, max, pattern }: TextBounds): Record<string, unknown
   return {
     ...(min === undefined ? {} : { minLength: min }),
     maxLength: max,
-    ...(pattern === undefined ? {} : { pattern: pattern.source }),
+    // JavaScript escapes the slash in `source`; it needs no escape anywhere else.
+    ...(pattern === undefined ? {} : { pattern: pattern.source.replaceAll('\\/', '/') }),
   };
 }
 

@@ -24,21 +24,15 @@ interface Context {
 }
 
 function wordsOf(issue: z.core.$ZodIssue, context: Context): Words {
-  switch (issue.code) {
-    case 'invalid_type':
-      return wrongType(issue, context);
-    case 'invalid_value':
-      return wrongWord(issue, context);
-    case 'too_small':
-    case 'too_big':
-      return outOfBounds(issue, context);
-    default:
-      return { message: issue.message, advice: adviceOf(issue) };
-  }
+  if (issue.code === 'invalid_type') return wrongType(issue, context);
+  if (issue.code === 'invalid_value') return wrongWord(issue, context);
+  if (issue.code === 'too_small' || issue.code === 'too_big') return outOfBounds(issue, context);
+  // Our own checks bring their words along.
+  return { message: issue.message, advice: adviceOf(issue) };
 }
 
 function adviceOf(issue: z.core.$ZodIssue): string {
-  const advice = issue.code === 'custom' ? issue.params?.['advice'] : undefined;
+  const advice: unknown = issue.code === 'custom' ? issue.params?.['advice'] : undefined;
   return typeof advice === 'string' ? advice : 'see the reference of the policy';
 }
 
@@ -92,7 +86,7 @@ function shown(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
-  return typeof value === 'string' ? `the string ${quote(value)}` : String(value);
+  return typeof value === 'string' ? `the string ${quote(value)}` : JSON.stringify(value);
 }
 
 function wrongWord(issue: z.core.$ZodIssueInvalidValue, context: Context): Words {

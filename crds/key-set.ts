@@ -63,15 +63,18 @@ function judge(key: unknown): Judgement {
   const secret = SECRET_MEMBERS.find((member) => Object.hasOwn(key, member));
   if (secret !== undefined)
     return { kind: 'refused', cause: `is a private key (member ${secret})` };
-  const algorithms = ALGORITHMS.get(String(key['kty'] === 'RSA' ? 'RSA' : key['crv']));
-  const isForeign = algorithms === undefined || (key['use'] ?? 'sig') !== 'sig';
-  if (isForeign) return { kind: 'foreign' };
-  const alg = key['alg'];
-  if (alg !== undefined && !algorithms.includes(String(alg))) return { kind: 'foreign' };
+  if (!canVerify(key)) return { kind: 'foreign' };
   const cause = materialFault(key);
   return cause === undefined
     ? { kind: 'usable', key: publicPart(key) }
     : { kind: 'refused', cause };
+}
+
+function canVerify({ kty, crv, use = 'sig', alg }: Record<string, unknown>): boolean {
+  const family = kty === 'RSA' ? kty : crv;
+  const algorithms = typeof family === 'string' ? (ALGORITHMS.get(family) ?? []) : [];
+  if (use !== 'sig') return false;
+  return alg === undefined ? algorithms.length > 0 : algorithms.some((name) => name === alg);
 }
 
 function materialFault(key: Record<string, unknown>): string | undefined {

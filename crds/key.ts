@@ -22,7 +22,7 @@ export interface KeyPart {
   cel?: Expression;
 }
 
-export type Empty = Record<never, never>;
+export type Empty = Record<string, never>;
 export type KeyKind = keyof KeyPart;
 
 /** Every kind of key part. */

@@ -74,13 +74,16 @@ const TOO_MANY = fileFinding(
   'split it into several files',
 );
 
+// eslint-disable-next-line no-control-regex -- it looks for control characters
+const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]/;
+
 function unreadable(text: string): Finding | undefined {
   if (text.length > FILE_MAX) {
     const message = `has ${String(text.length)} characters, more than ${String(FILE_MAX)}`;
     return fileFinding(message, 'split it into several files');
   }
   // What YAML allows: tab, line ends, printable characters; U+FFFD is what bytes that are no UTF-8 were read as.
-  const control = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]/.exec(text);
+  const control = CONTROL.exec(text);
   if (control === null) return undefined;
   const message = `holds the character ${JSON.stringify(control[0])} at offset ${String(control.index)}, which is not text`;
   return fileFinding(message, 'write YAML or JSON in UTF-8');

@@ -1,6 +1,6 @@
 // From an object of unknown shape to a policy, or to findings: every one that can be found in one pass. Unknown
 // fields are refused here although the API server prunes them, because in a file they are misspelt ones.
-import * as z from 'zod';
+import type * as z from 'zod';
 import { messageOf } from './issue.ts';
 import { API_GROUP, API_VERSION, KIND, policySchema } from './policy.ts';
 import type { RateLimitPolicy } from './policy.ts';

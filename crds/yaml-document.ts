@@ -207,8 +207,9 @@ function isMergeKey(key: unknown): boolean {
 // YAML 1.1 merge: a map or a list of maps whose fields are taken where the map has none of that name.
 function mergeInto(reader: Reader, { pair, fields }: Field, position: Position): void {
   const value = readNode(reader, pair.value, { ...position, depth: position.depth + 1 });
-  for (const source of Array.isArray(value) ? value : [value]) {
-    if (typeof source !== 'object' || source === null || Array.isArray(source)) {
+  const sources: unknown[] = Array.isArray(value) ? value : [value];
+  for (const source of sources) {
+    if (!isFields(source)) {
       refuse(reader, position, {
         message: 'merges (<<) something that is no map',
         advice: 'merge an alias of a map',
@@ -219,6 +220,10 @@ function mergeInto(reader: Reader, { pair, fields }: Field, position: Position):
       if (!fields.has(name)) fields.set(name, child);
     }
   }
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Names are strings; kubectl turns booleans and numbers into their text. */

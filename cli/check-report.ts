@@ -1,0 +1,86 @@
+// How `weir check` says what it found: in words with the line and a caret, or as JSON.
+import type { CheckOptions, CheckedPolicy, CheckReport } from './check.ts';
+import type { FreshStart } from '../crds/identity.ts';
+import type { Problem } from '../crds/problem.ts';
+
+/** One JSON document, with a line end. */
+export function renderJson({ policies, problems, conflicts }: CheckReport): string {
+  const isValid = problems.length === 0;
+  return `${JSON.stringify({ valid: isValid, policies, problems, conflicts }, undefined, 2)}\n`;
+}
+
+/** Policies go to `write`, problems to `writeError`. */
+export function renderText(report: CheckReport, options: CheckOptions): void {
+  const { write, writeError, colour } = options;
+  const paint = colour ? painted : plain;
+  report.policies.forEach((policy, index) => {
+    write(`${index === 0 ? '' : '\n'}${policyText(policy, paint)}`);
+  });
+  for (const conflict of report.conflicts)
+    write(`\n${paint('yellow', 'Note')}: ${conflict.message}.\n`);
+  for (const problem of report.problems) {
+    writeError(problemText(problem, report.sources.get(problem.file) ?? '', paint));
+  }
+}
+
+type Colour = 'red' | 'yellow' | 'bold';
+type Paint = (colour: Colour, text: string) => string;
+
+const CODES: Readonly<Record<Colour, number>> = { red: 31, yellow: 33, bold: 1 };
+
+function painted(colour: Colour, text: string): string {
+  return `\u001b[${String(CODES[colour])}m${text}\u001b[0m`;
+}
+
+function plain(_colour: Colour, text: string): string {
+  return text;
+}
+
+function policyText({ description, freshStarts }: CheckedPolicy, paint: Paint): string {
+  const [title = '', ...lines] = description.split('\n');
+  const body = [paint('bold', title), ...lines];
+  if (freshStarts !== undefined) body.push('', ...freshStartLines(freshStarts));
+  return `${body.join('\n')}\n`;
+}
+
+const CAUSES: Readonly<Record<FreshStart['cause'], string>> = {
+  'new-policy': 'the policy is new',
+  'new-bucket': 'the bucket is new or has another name',
+  scope: 'scope has changed',
+  key: 'key has changed',
+};
+
+function freshStartLines(starts: readonly FreshStart[]): string[] {
+  if (starts.length === 0) return ['  Every client keeps its level.'];
+  return [
+    '  Every client starts with a full bucket in:',
+    ...starts.map(({ bucket, cause }) => `    ${bucket} (${CAUSES[cause]})`),
+  ];
+}
+
+function problemText(problem: Problem, source: string, paint: Paint): string {
+  const { file, line, column, path, message, advice } = problem;
+  const place = line === 0 ? file : `${file}:${String(line)}:${String(column)}`;
+  const heading = [place, path, paint('red', message)].filter((part) => part !== '').join(': ');
+  return [heading, `  ${advice}`, ...excerptLines(problem, source), ''].join('\n');
+}
+
+/** A longer line is cut around the column: the caret must stay in sight. */
+const EXCERPT_WIDTH = 100;
+
+function excerptLines({ line, column, excerpt }: Problem, source: string): string[] {
+  const text = line === 0 ? undefined : source.split('\n', line)[line - 1];
+  const shown = text === undefined ? [] : sourceLines(text.replace(/\r$/, ''), line, column);
+  return excerpt === undefined
+    ? shown
+    : [...shown, ...excerpt.split('\n').map((row) => `    ${row}`)];
+}
+
+function sourceLines(text: string, line: number, column: number): string[] {
+  const start = Math.max(0, column - 1 - EXCERPT_WIDTH / 2);
+  // A tab has the width of a tab below as well.
+  const row = text.slice(start, start + EXCERPT_WIDTH);
+  const before = row.slice(0, column - 1 - start).replace(/[^\t]/g, ' ');
+  const label = String(line);
+  return [`  ${label} | ${row}`, `  ${' '.repeat(label.length)} | ${before}^`];
+}
