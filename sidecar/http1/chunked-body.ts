@@ -44,7 +44,8 @@ export class ChunkedBody {
   readonly dropped: number[] = [];
 
   readonly #limits: Http1Limits;
-  readonly #trailers: TrailerSection;
+  /** Few bodies have trailers: made when the first one comes. */
+  #trailers: TrailerSection | undefined;
   #state = SIZE_FIRST;
   #size = 0;
   #lineBytes = 0;
@@ -53,13 +54,12 @@ export class ChunkedBody {
 
   constructor(limits: Http1Limits) {
     this.#limits = limits;
-    this.#trailers = new TrailerSection(limits);
   }
 
   reset(): void {
     this.trailers = '';
     this.dropped.length = 0;
-    this.#trailers.reset();
+    this.#trailers?.reset();
     this.#state = SIZE_FIRST;
     this.#size = 0;
     this.#lineBytes = 0;
@@ -160,9 +160,7 @@ export class ChunkedBody {
   #readExtension(code: number, at: number): ParseOutcome {
     switch (this.#state) {
       case EXTENSION_NAME:
-        if (isTokenChar(code)) return this.#countName();
-        if (this.#nameBytes === 0) return this.#refuse('chunk-extension');
-        return code === EQUALS ? this.#go(EXTENSION_VALUE) : this.#endExtension(code, at);
+        return this.#readExtensionName(code, at);
       case EXTENSION_VALUE:
         if (code === QUOTE) return this.#go(EXTENSION_QUOTED);
         return isTokenChar(code) ? this.#go(EXTENSION_TOKEN) : this.#refuse('chunk-extension');
@@ -177,9 +175,13 @@ export class ChunkedBody {
     }
   }
 
-  #countName(): ParseOutcome {
-    this.#nameBytes += 1;
-    return 'more';
+  #readExtensionName(code: number, at: number): ParseOutcome {
+    if (isTokenChar(code)) {
+      this.#nameBytes += 1;
+      return 'more';
+    }
+    if (this.#nameBytes === 0) return this.#refuse('chunk-extension');
+    return code === EQUALS ? this.#go(EXTENSION_VALUE) : this.#endExtension(code, at);
   }
 
   #readQuoted(code: number): ParseOutcome {
@@ -219,7 +221,7 @@ export class ChunkedBody {
   }
 
   #readTrailers(bytes: Buffer, at: number): ParseOutcome {
-    const section = this.#trailers;
+    const section = (this.#trailers ??= new TrailerSection(this.#limits));
     const before = section.text.length;
     // No more than the bound is ever turned into text, whatever follows in the same buffer.
     const until = Math.min(bytes.length, at + this.#limits.maxTrailerBytes + 1);
@@ -238,13 +240,8 @@ class TrailerSection extends FieldSection {
       maxBytes: limits.maxTrailerBytes,
       maxFieldLines: limits.maxFieldLines,
       tooLarge: 'trailer-too-large',
-      hasStartLine: false,
       skipsEmptyLine: false,
     });
-  }
-
-  protected override readStartLine(): undefined {
-    return undefined;
   }
 
   protected override judge(): RefusalReason | undefined {

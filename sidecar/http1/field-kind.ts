@@ -57,12 +57,12 @@ export function fieldKindOf(text: string, from: number, to: number): FieldKind {
         pick(text, from, 'connection', CONNECTION) || pick(text, from, 'keep-alive', KEEP_ALIVE)
       );
     default:
-      return longFieldKindOf(text, from, to);
+      return to - from < 14 ? OTHER : longFieldKindOf(text, from, to - from);
   }
 }
 
-function longFieldKindOf(text: string, from: number, to: number): FieldKind {
-  switch (to - from) {
+function longFieldKindOf(text: string, from: number, length: number): FieldKind {
+  switch (length) {
     case 14:
       return (
         pick(text, from, 'content-length', CONTENT_LENGTH) ||
@@ -71,23 +71,36 @@ function longFieldKindOf(text: string, from: number, to: number): FieldKind {
     case 15:
       return pick(text, from, 'x-forwarded-for', X_FORWARDED_FOR);
     case 16:
-      return (
-        pick(text, from, 'proxy-connection', PROXY_CONNECTION) ||
-        pick(text, from, 'x-forwarded-host', X_FORWARDED_HOST) ||
-        pick(text, from, 'ratelimit-policy', RATE_LIMIT_POLICY)
-      );
+      return pickFirst(text, from, names16);
     case 17:
-      return (
-        pick(text, from, 'transfer-encoding', TRANSFER_ENCODING) ||
-        pick(text, from, 'x-forwarded-proto', X_FORWARDED_PROTO) ||
-        pick(text, from, 'x-ratelimit-limit', X_RATE_LIMIT) ||
-        pick(text, from, 'x-ratelimit-reset', X_RATE_LIMIT)
-      );
+      return pickFirst(text, from, names17);
     case 21:
       return pick(text, from, 'x-ratelimit-remaining', X_RATE_LIMIT_REMAINING);
     default:
       return OTHER;
   }
+}
+
+const names16: readonly (readonly [string, FieldKind])[] = [
+  ['proxy-connection', PROXY_CONNECTION],
+  ['x-forwarded-host', X_FORWARDED_HOST],
+  ['ratelimit-policy', RATE_LIMIT_POLICY],
+];
+
+const names17: readonly (readonly [string, FieldKind])[] = [
+  ['transfer-encoding', TRANSFER_ENCODING],
+  ['x-forwarded-proto', X_FORWARDED_PROTO],
+  ['x-ratelimit-limit', X_RATE_LIMIT],
+  ['x-ratelimit-reset', X_RATE_LIMIT],
+];
+
+function pickFirst(
+  text: string,
+  from: number,
+  names: readonly (readonly [string, FieldKind])[],
+): FieldKind {
+  for (const [name, kind] of names) if (equalsFolded(text, from, name)) return kind;
+  return OTHER;
 }
 
 function pick(text: string, from: number, name: string, kind: FieldKind): FieldKind {

@@ -3,6 +3,7 @@
 // One object serves many messages. It remembers spans into one Latin-1 string and makes nothing per line.
 // Lines are judged strictly in order and each only when complete, so the outcome cannot depend on how the
 // bytes were split. Anything but CRLF as a line end is refused.
+/* eslint complexity: ['error', 12] -- the two loops every byte goes through stay in one function each */
 import { equalsFolded, isTokenChar, isValueChar, isWhitespace } from './characters.ts';
 import { bitOf, CONNECTION, fieldKindOf, NOMINATED } from './field-kind.ts';
 import type { FieldKind } from './field-kind.ts';
@@ -22,7 +23,6 @@ export interface SectionShape {
   readonly maxFieldLines: number;
   /** What a section past `maxBytes` is refused as. */
   readonly tooLarge: RefusalReason;
-  readonly hasStartLine: boolean;
   /** Whether one empty line may come before the start line (RFC 9112 §2.2). */
   readonly skipsEmptyLine: boolean;
 }
@@ -32,8 +32,6 @@ export abstract class FieldSection {
   text = '';
   /** Offset of the start line, past an empty line before it. */
   start = 0;
-  /** Offset of the first field line. */
-  fieldsStart = 0;
   /** Offset just past the empty line; only meaningful when complete. */
   end = 0;
   /** Field lines so far. */
@@ -53,8 +51,8 @@ export abstract class FieldSection {
     this.#shape = shape;
   }
 
-  /** Judges the start line text[from, to). */
-  protected abstract readStartLine(from: number, to: number): RefusalReason | undefined;
+  /** Judges the start line text[from, to); a section without that method has no start line. */
+  protected readStartLine?(from: number, to: number): RefusalReason | undefined;
   /** Judges the section as a whole once its last line is in. */
   protected abstract judge(): RefusalReason | undefined;
 
@@ -62,7 +60,6 @@ export abstract class FieldSection {
   reset(): void {
     this.text = '';
     this.start = 0;
-    this.fieldsStart = 0;
     this.end = 0;
     this.count = 0;
     this.seen = 0;
@@ -84,32 +81,30 @@ export abstract class FieldSection {
       const lf = text.indexOf('\n', this.#scanFrom);
       const until = lf < 0 ? text.length : lf + 1;
       if (until - this.start > this.#shape.maxBytes) return this.#refuse(this.#shape.tooLarge);
-      if (lf < 0) {
-        this.#scanFrom = text.length;
-        return 'more';
-      }
+      this.#scanFrom = until;
+      if (lf < 0) return 'more';
       const from = this.#lineStart;
       if (lf === from || text.charCodeAt(lf - 1) !== CR) return this.#refuse('bare-lf');
-      this.#lineStart = lf + 1;
-      this.#scanFrom = lf + 1;
-      if (lf - 1 === from && this.#pastStartLine()) return this.#complete(lf + 1);
+      this.#lineStart = until;
+      if (lf - 1 === from && this.#pastStartLine()) return this.#complete(until);
       const refusal = this.#readLine(from, lf - 1);
       if (refusal !== undefined) return this.#refuse(refusal);
     }
   }
 
   #pastStartLine(): boolean {
-    return this.#startLineRead || !this.#shape.hasStartLine;
+    return this.#startLineRead || this.readStartLine === undefined;
   }
 
   #readLine(from: number, to: number): RefusalReason | undefined {
-    if (this.#pastStartLine()) return this.#readFieldLine(from, to);
+    if (this.readStartLine === undefined || this.#startLineRead) {
+      return this.#readFieldLine(from, to);
+    }
     if (from === to && from === 0 && this.#shape.skipsEmptyLine) {
       this.start = to + 2;
       return undefined;
     }
     this.#startLineRead = true;
-    this.fieldsStart = to + 2;
     return this.readStartLine(from, to);
   }
 
@@ -130,27 +125,31 @@ export abstract class FieldSection {
     let colon = from;
     while (colon < to && isTokenChar(text.charCodeAt(colon))) colon += 1;
     if (colon === to || colon === from || text.charCodeAt(colon) !== COLON) {
-      return misnamed(text, from, colon, to);
+      return misnamed(text, from, colon);
     }
     let valueFrom = colon + 1;
-    while (valueFrom < to && isWhitespace(text.charCodeAt(valueFrom))) valueFrom += 1;
+    while (isWhitespace(text.charCodeAt(valueFrom))) valueFrom += 1;
+    // All whitespace: `valueFrom` has stopped at the CR.
     let valueTo = to;
     while (valueTo > valueFrom && isWhitespace(text.charCodeAt(valueTo - 1))) valueTo -= 1;
-    for (let i = valueFrom; i < valueTo; i += 1) {
-      if (!isValueChar(text.charCodeAt(i))) return 'field-value';
-    }
+    if (!areValueChars(text, valueFrom, valueTo)) return 'field-value';
     if (this.count === this.#shape.maxFieldLines) return 'too-many-fields';
-    const base = this.count * STRIDE;
-    if (base === this.#spans.length) this.#grow();
-    const kind = fieldKindOf(text, from, colon);
+    const base = this.#nextLine();
     this.#spans[base] = from;
     this.#spans[base + 1] = colon;
     this.#spans[base + 2] = valueFrom;
     this.#spans[base + 3] = valueTo;
+    const kind = fieldKindOf(text, from, colon);
     this.#spans[base + 4] = kind;
-    this.count += 1;
     this.seen |= bitOf(kind);
     return undefined;
+  }
+
+  #nextLine(): number {
+    const base = this.count * STRIDE;
+    if (base === this.#spans.length) this.#grow();
+    this.count += 1;
+    return base;
   }
 
   #grow(): void {
@@ -159,9 +158,9 @@ export abstract class FieldSection {
     this.#spans = spans;
   }
 
+  // The index is below count · STRIDE by construction: `Number` only tells the compiler so.
   #span(index: number): number {
-    // The index is below count · STRIDE by construction; a default here would be a branch no input can reach.
-    return this.#spans[index] as number;
+    return Number(this.#spans[index]);
   }
 
   /** Offset of the line's first byte. */
@@ -182,9 +181,9 @@ export abstract class FieldSection {
     return this.text.slice(this.#span(line * STRIDE + 2), this.#span(line * STRIDE + 3));
   }
 
-  /** Offset just past the value's last byte, before any trailing whitespace. */
-  valueEnd(line: number): number {
-    return this.#span(line * STRIDE + 3);
+  /** Whether nothing, not even whitespace, stands between the value and the line's end. */
+  endsWithValue(line: number): boolean {
+    return this.#span(line * STRIDE + 3) === this.lineEnd(line) - 2;
   }
 
   kind(line: number): FieldKind {
@@ -244,7 +243,13 @@ export abstract class FieldSection {
   }
 }
 
-function misnamed(text: string, from: number, colon: number, to: number): RefusalReason {
-  if (colon === to || !isWhitespace(text.charCodeAt(colon))) return 'field-name';
+function areValueChars(text: string, from: number, to: number): boolean {
+  for (let i = from; i < to; i += 1) if (!isValueChar(text.charCodeAt(i))) return false;
+  return true;
+}
+
+/** Text past the name at `colon` is always there: at least the line's CR. */
+function misnamed(text: string, from: number, colon: number): RefusalReason {
+  if (!isWhitespace(text.charCodeAt(colon))) return 'field-name';
   return colon === from ? 'obs-fold' : 'space-before-colon';
 }

@@ -3,9 +3,7 @@
 import { ChunkedBody } from './chunked-body.ts';
 import type { Http1Limits } from './limits.ts';
 import type { ParseOutcome, RefusalReason } from './refusal.ts';
-import type { Framing } from './request-head.ts';
-
-const nothing: readonly number[] = [];
+import type { Framing } from './framing.ts';
 
 export class MessageBody {
   /** Whether the last byte has been taken; true before the first `begin`. */
@@ -13,12 +11,11 @@ export class MessageBody {
   framing: Framing = 'none';
   /** Offset just past what the last `take` took. */
   end = 0;
-  readonly #limits: Http1Limits;
+  readonly #chunked: ChunkedBody;
   #left = 0;
-  #chunked: ChunkedBody | undefined;
 
   constructor(limits: Http1Limits) {
-    this.#limits = limits;
+    this.#chunked = new ChunkedBody(limits);
   }
 
   /** Starts a body; `length` counts only with framing `length`. */
@@ -26,9 +23,7 @@ export class MessageBody {
     this.framing = framing;
     this.done = framing === 'none';
     this.#left = length;
-    if (framing !== 'chunked') return;
-    if (this.#chunked === undefined) this.#chunked = new ChunkedBody(this.#limits);
-    else this.#chunked.reset();
+    if (framing === 'chunked') this.#chunked.reset();
   }
 
   /** Takes what belongs to the body from the start of `bytes`. A close-delimited body is never complete by bytes. */
@@ -51,30 +46,29 @@ export class MessageBody {
   }
 
   #takeChunks(bytes: Buffer): ParseOutcome {
-    const chunked = this.#chunked;
-    if (chunked === undefined) return 'refused';
-    const outcome = chunked.advance(bytes, 0);
-    this.end = chunked.end;
+    const outcome = this.#chunked.advance(bytes, 0);
+    this.end = this.#chunked.end;
     this.done = outcome === 'complete';
     return outcome;
   }
 
-  /** Pairs of offsets of the last `take` that are not passed on (chunk extensions, held trailers). */
-  get dropped(): readonly number[] {
-    return this.framing === 'chunked' ? (this.#chunked?.dropped ?? nothing) : nothing;
-  }
-
-  /** The validated trailer section, once complete. */
-  get trailers(): string {
-    return this.framing === 'chunked' ? (this.#chunked?.trailers ?? '') : '';
-  }
-
-  /** Whether what was taken passes as it came. */
+  /** Whether what was taken passes as it came; always so unless chunked. */
   get passesWhole(): boolean {
     return this.framing !== 'chunked' || (this.dropped.length === 0 && this.trailers === '');
   }
 
+  /** Pairs of offsets of the last `take` that are not passed on (chunk extensions, held trailers). */
+  get dropped(): readonly number[] {
+    return this.#chunked.dropped;
+  }
+
+  /** The validated trailer section, once complete. */
+  get trailers(): string {
+    return this.#chunked.trailers;
+  }
+
+  /** Why a chunked body was refused. */
   get refusal(): RefusalReason {
-    return this.#chunked?.refusal ?? 'chunk-size';
+    return this.#chunked.refusal;
   }
 }

@@ -1,57 +1,49 @@
 // Why a message was refused. A reason is a metric label and the key of the answer; the bytes that caused it
 // are never shown, so nothing a client sent can reach a log or a response.
 
-export type RefusalReason =
-  | 'bare-lf'
-  | 'chunk-end'
-  | 'chunk-extension'
-  | 'chunk-line-too-long'
-  | 'chunk-size'
-  | 'connect'
-  | 'connection-options'
-  | 'content-length'
-  | 'content-length-repeated'
-  | 'field-name'
-  | 'field-value'
-  | 'head-too-large'
-  | 'host-invalid'
-  | 'host-mismatch'
-  | 'host-missing'
-  | 'host-repeated'
-  | 'http2-preface'
-  | 'length-and-chunked'
-  | 'method'
-  | 'obs-fold'
-  | 'request-line'
-  | 'space-before-colon'
-  | 'status-line'
-  | 'target'
-  | 'target-too-long'
-  | 'too-many-fields'
-  | 'trailer-field'
-  | 'trailer-too-large'
-  | 'transfer-encoding'
-  | 'transfer-encoding-repeated'
-  | 'version';
+type RefusalStatus = 400 | 414 | 431 | 501 | 505;
+
+/** Every reason with the status it is answered with. */
+const statuses = {
+  'bare-lf': 400,
+  'chunk-end': 400,
+  'chunk-extension': 400,
+  'chunk-line-too-long': 400,
+  'chunk-size': 400,
+  connect: 501, // RFC 9110 §15.6.2: not supported for any resource here
+  'connection-options': 400,
+  'content-length': 400,
+  'content-length-repeated': 400,
+  'field-name': 400,
+  'field-value': 400,
+  'head-too-large': 431, // RFC 6585 §5
+  'host-invalid': 400,
+  'host-mismatch': 400,
+  'host-missing': 400,
+  'host-repeated': 400,
+  'http2-preface': 505,
+  'length-and-chunked': 400,
+  method: 400,
+  'obs-fold': 400,
+  'request-line': 400,
+  'space-before-colon': 400,
+  'status-line': 400,
+  target: 400,
+  'target-too-long': 414, // RFC 9110 §15.5.15
+  'too-many-fields': 431,
+  'trailer-field': 400,
+  'trailer-too-large': 431,
+  'transfer-encoding': 400,
+  'transfer-encoding-repeated': 400,
+  version: 505, // RFC 9110 §15.6.6
+} as const satisfies Readonly<Record<string, RefusalStatus>>;
+
+export type RefusalReason = keyof typeof statuses;
 
 /** What feeding bytes led to: more are needed, the section is complete, or it is refused for good. */
 export type ParseOutcome = 'more' | 'complete' | 'refused';
 
 /** The status a refused request is answered with. */
-export function refusalStatus(reason: RefusalReason): 400 | 414 | 431 | 501 | 505 {
-  switch (reason) {
-    case 'head-too-large':
-    case 'too-many-fields':
-    case 'trailer-too-large':
-      return 431; // RFC 6585 §5
-    case 'target-too-long':
-      return 414; // RFC 9110 §15.5.15
-    case 'connect':
-      return 501; // RFC 9110 §9.3.6: an origin server's answer when it does not implement CONNECT
-    case 'version':
-    case 'http2-preface':
-      return 505; // RFC 9110 §15.6.6
-    default:
-      return 400;
-  }
+export function refusalStatus(reason: RefusalReason): RefusalStatus {
+  return statuses[reason];
 }

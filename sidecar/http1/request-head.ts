@@ -7,12 +7,11 @@ import { isDigit, isTokenChar } from './characters.ts';
 import { CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE } from './field-kind.ts';
 import { isToken, listElements } from './field-list.ts';
 import { FieldSection } from './field-section.ts';
-import { maxLengthDigits, maxMethodBytes } from './limits.ts';
+import { declaredLength, isChunked, isFramingName } from './framing.ts';
+import type { Framing } from './framing.ts';
+import { maxMethodBytes } from './limits.ts';
 import type { Http1Limits } from './limits.ts';
 import type { RefusalReason } from './refusal.ts';
-
-/** How a message's end is found. `close`: the end of the connection (responses only). */
-export type Framing = 'none' | 'length' | 'chunked' | 'close';
 
 /** ` HTTP/1.1` */
 const VERSION_BYTES = 9;
@@ -39,7 +38,6 @@ export class RequestHead extends FieldSection implements RequestView {
       maxBytes: limits.maxHeadBytes,
       maxFieldLines: limits.maxFieldLines,
       tooLarge: 'head-too-large',
-      hasStartLine: true,
       skipsEmptyLine: true,
     });
     this.#maxTargetBytes = limits.maxTargetBytes;
@@ -102,17 +100,16 @@ export class RequestHead extends FieldSection implements RequestView {
   // RFC 9112 §3.2: exactly one valid Host in HTTP/1.1, and equal to the target's authority in absolute-form.
   #judgeHost(): RefusalReason | undefined {
     this.host = '';
-    if (!this.has(HOST)) return this.minorVersion === 0 ? this.#hostOfTarget() : 'host-missing';
+    const authority = targetAuthority(this.target);
+    if (!this.has(HOST)) {
+      this.host = authority ?? '';
+      return this.minorVersion === 0 ? undefined : 'host-missing';
+    }
     if (!this.hasOne(HOST)) return 'host-repeated';
     this.host = this.value(this.lineOf(HOST, 0));
     if (!isAuthority(this.host)) return 'host-invalid';
-    if (this.target.charCodeAt(0) === 0x2f || this.target === '*') return undefined;
-    const same = targetAuthority(this.target)?.toLowerCase() === this.host.toLowerCase();
-    return same ? undefined : 'host-mismatch';
-  }
-
-  #hostOfTarget(): undefined {
-    if (this.target.charCodeAt(0) !== 0x2f) this.host = targetAuthority(this.target) ?? '';
+    if (authority === undefined) return undefined;
+    return authority.toLowerCase() === this.host.toLowerCase() ? undefined : 'host-mismatch';
   }
 
   // RFC 9112 §6: Transfer-Encoding is exactly `chunked`, or Content-Length exactly one number, never both.
@@ -125,18 +122,16 @@ export class RequestHead extends FieldSection implements RequestView {
     }
     if (!this.has(CONTENT_LENGTH)) return undefined;
     if (!this.hasOne(CONTENT_LENGTH)) return 'content-length-repeated';
-    const length = parseContentLength(this.value(this.lineOf(CONTENT_LENGTH, 0)));
-    if (length < 0) return 'content-length';
-    this.contentLength = length;
-    this.framing = length === 0 ? 'none' : 'length';
+    this.contentLength = declaredLength(this);
+    if (this.contentLength < 0) return 'content-length';
+    this.framing = this.contentLength === 0 ? 'none' : 'length';
     return undefined;
   }
 
   #judgeTransferEncoding(): RefusalReason | undefined {
     if (this.minorVersion === 0) return 'transfer-encoding'; // RFC 9112 §6.1: faulty in HTTP/1.0
     if (!this.hasOne(TRANSFER_ENCODING)) return 'transfer-encoding-repeated';
-    const value = this.value(this.lineOf(TRANSFER_ENCODING, 0));
-    if (value.toLowerCase() !== 'chunked') return 'transfer-encoding';
+    if (!isChunked(this)) return 'transfer-encoding';
     this.framing = 'chunked';
     return undefined;
   }
@@ -192,20 +187,9 @@ export class RequestHead extends FieldSection implements RequestView {
   }
 }
 
-/** Content-Length = 1*DIGIT (RFC 9110 §8.6); −1 when it is not, or is past 2^53 − 1. */
-export function parseContentLength(value: string): number {
-  if (value.length === 0 || value.length > maxLengthDigits) return -1;
-  let length = 0;
-  for (let i = 0; i < value.length; i += 1) {
-    const code = value.charCodeAt(i);
-    if (!isDigit(code)) return -1;
-    length = length * 10 + (code - 0x30);
-  }
-  return Number.isSafeInteger(length) ? length : -1;
-}
-
 /** The authority of an absolute-form http(s) target; undefined when it is not one. */
 export function targetAuthority(target: string): string | undefined {
+  if (target.charCodeAt(0) === 0x2f) return undefined;
   const match = /^https?:\/\/([^/?]*)/i.exec(target);
   const authority = match?.[1];
   return authority !== undefined && isAuthority(authority) ? authority : undefined;
@@ -215,11 +199,6 @@ export function targetAuthority(target: string): string | undefined {
 // send raw and many servers take; they pass as they are.
 function isTargetChar(code: number): boolean {
   return code > 0x20 && code !== 0x7f && code !== 0x23;
-}
-
-/** Nominating one of these for removal would change what the message means to the next hop. */
-export function isFramingName(name: string): boolean {
-  return name === 'content-length' || name === 'transfer-encoding' || name === 'host';
 }
 
 function isHttp2Name(protocol: string): boolean {

@@ -4,10 +4,10 @@ import { isDigit, isValueChar } from './characters.ts';
 import { CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING } from './field-kind.ts';
 import { isToken, listElements } from './field-list.ts';
 import { FieldSection } from './field-section.ts';
+import { declaredLength, isChunked, isFramingName } from './framing.ts';
+import type { Framing } from './framing.ts';
 import type { Http1Limits } from './limits.ts';
 import type { RefusalReason } from './refusal.ts';
-import { isFramingName, parseContentLength } from './request-head.ts';
-import type { Framing } from './request-head.ts';
 
 /** `HTTP/1.1 ` */
 const VERSION_BYTES = 9;
@@ -29,7 +29,6 @@ export class ResponseHead extends FieldSection {
       maxBytes: limits.maxHeadBytes,
       maxFieldLines: limits.maxFieldLines,
       tooLarge: 'head-too-large',
-      hasStartLine: true,
       skipsEmptyLine: false,
     });
   }
@@ -71,7 +70,7 @@ export class ResponseHead extends FieldSection {
     }
     if (!this.has(CONTENT_LENGTH)) return undefined;
     if (!this.hasOne(CONTENT_LENGTH)) return 'content-length-repeated';
-    this.contentLength = parseContentLength(this.value(this.lineOf(CONTENT_LENGTH, 0)));
+    this.contentLength = declaredLength(this);
     if (this.contentLength < 0) return 'content-length';
     this.#declared = 'length';
     return undefined;
@@ -80,8 +79,7 @@ export class ResponseHead extends FieldSection {
   #judgeTransferEncoding(): RefusalReason | undefined {
     if (this.minorVersion === 0) return 'transfer-encoding';
     if (!this.hasOne(TRANSFER_ENCODING)) return 'transfer-encoding-repeated';
-    const value = this.value(this.lineOf(TRANSFER_ENCODING, 0));
-    if (value.toLowerCase() !== 'chunked') return 'transfer-encoding';
+    if (!isChunked(this)) return 'transfer-encoding';
     this.#declared = 'chunked';
     return undefined;
   }

@@ -32,23 +32,15 @@ export interface HopFields {
   readonly viaLine: string;
 }
 
-export function hopFields(
-  peer: string,
-  proto: 'http' | 'https',
-  via: string | undefined,
-): HopFields {
+export function hopFields(peer: string, proto: 'http' | 'https', viaLine: string): HopFields {
   const address = peer.startsWith('::ffff:') && peer.includes('.') ? peer.slice(7) : peer;
   return {
     address,
     forLine: `X-Forwarded-For: ${address}\r\n`,
     proto,
     protoLine: `X-Forwarded-Proto: ${proto}\r\n`,
-    viaLine: viaLine(via),
+    viaLine,
   };
-}
-
-export function viaLine(via: string | undefined): string {
-  return via === undefined ? '' : `Via: 1.1 ${via}\r\n`;
 }
 
 const editedInRequests = hopByHopBits | bitOf(X_FORWARDED_FOR) | bitOf(FORWARDED);

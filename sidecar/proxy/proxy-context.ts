@@ -13,6 +13,8 @@ export interface ProxyContext {
   sweptMs: number;
   /** `Date: …\r\n`, renewed by the sweep. */
   dateLine: string;
+  /** `Via: 1.1 <name>\r\n`, or empty. */
+  readonly viaLine: string;
   /** Every response from now on closes its connection. */
   draining: boolean;
   /** Stopping: a connection ends as soon as it has nothing under way. */

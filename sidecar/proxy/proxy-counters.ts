@@ -45,7 +45,7 @@ export class ProxyCounters {
     tunnel: 0,
     'upstream-stall': 0,
   };
-  readonly refusals: Map<RefusalReason, number> = new Map();
+  readonly refusals = new Map<RefusalReason, number>();
   /** Request sent to response head received. */
   readonly upstreamSeconds: Histogram = new Histogram(upstreamBoundsSeconds);
 

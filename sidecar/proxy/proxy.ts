@@ -63,6 +63,7 @@ class ListeningProxy implements Proxy {
     this.#lastSweepMs = dependencies.now();
     this.#context = {
       settings: settle(options),
+      viaLine: options.via === undefined ? '' : `Via: 1.1 ${options.via}\r\n`,
       gate,
       counters: this.counters,
       now: dependencies.now,

@@ -5,16 +5,18 @@ import type { Socket } from 'node:net';
 import { KEEP_ALIVE } from '../http1/field-kind.ts';
 import { MessageBody } from '../http1/message-body.ts';
 import { ResponseHead } from '../http1/response-head.ts';
-import type { ClientConnection } from './client-connection.ts';
+import type { Exchange } from './exchange.ts';
 import { forwardedInterimHead } from './forwarded-head.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import type { UpstreamErrorKind } from './proxy-counters.ts';
 import { maxInterimResponses, maxJoinedBytes } from './proxy-options.ts';
+import { listenTo } from './socket-events.ts';
+import type { SocketEvents } from './socket-events.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
 type State = 'idle' | 'head' | 'body' | 'tunnel' | 'gone';
 
-export class UpstreamConnection {
+export class UpstreamConnection implements SocketEvents {
   readonly socket: Socket;
   readonly head: ResponseHead;
   /** True until the TCP connection stands. */
@@ -28,7 +30,7 @@ export class UpstreamConnection {
   readonly #context: ProxyContext;
   readonly #pool: UpstreamPool;
   readonly #body: MessageBody;
-  #client: ClientConnection | undefined;
+  #exchange: Exchange | undefined;
   #state: State = 'idle';
   #interims = 0;
   #sentAtMs = 0;
@@ -40,41 +42,16 @@ export class UpstreamConnection {
     this.#body = new MessageBody(context.settings.limits);
     const { host, port } = context.settings.upstream;
     this.socket = connect({ host, port, noDelay: true, allowHalfOpen: true });
-    this.#listen();
-  }
-
-  #listen(): void {
-    const on = (event: string, handle: (value: Buffer) => void): void => {
-      this.socket.on(event, (value: Buffer) => {
-        try {
-          handle(value);
-        } catch (error) {
-          this.#onFault(error);
-        }
-      });
-    };
-    on('connect', () => {
+    this.socket.once('connect', () => {
       this.connecting = false;
-      this.#client?.onUpstreamConnect();
+      this.#exchange?.onUpstreamConnect();
     });
-    on('data', (bytes) => {
-      this.#onData(bytes);
-    });
-    on('drain', () => this.#client?.onUpstreamDrain());
-    on('end', () => {
-      this.#onEnd();
-    });
-    on('error', () => {
-      this.#fail(this.connecting ? 'connect' : 'reset');
-    });
-    on('close', () => {
-      this.#fail('closed');
-    });
+    listenTo(this.socket, this);
   }
 
   /** Takes on an exchange. The caller writes the request next. */
-  begin(client: ClientConnection): void {
-    this.#client = client;
+  begin(exchange: Exchange): void {
+    this.#exchange = exchange;
     this.#state = 'head';
     this.#interims = 0;
     this.received = false;
@@ -84,7 +61,7 @@ export class UpstreamConnection {
   /** Drops the connection without telling the client: the client is the one who gave up. */
   abandon(): void {
     this.#state = 'gone';
-    this.#client = undefined;
+    this.#exchange = undefined;
     this.#pool.forget(this);
     this.socket.destroy();
   }
@@ -92,7 +69,7 @@ export class UpstreamConnection {
   /** Lets what was written reach the application, then closes. */
   abandonGently(): void {
     this.#state = 'gone';
-    this.#client = undefined;
+    this.#exchange = undefined;
     this.socket.destroySoon();
   }
 
@@ -101,22 +78,22 @@ export class UpstreamConnection {
     return this.#state === 'idle' && this.socket.writable && !this.socket.readableEnded;
   }
 
-  get isPaused(): boolean {
-    return this.socket.isPaused();
-  }
-
   resume(): void {
     if (this.socket.isPaused()) this.socket.resume();
   }
 
-  #onFault(error: unknown): void {
-    const client = this.#client;
+  onFault(error: unknown): void {
+    const exchange = this.#exchange;
     this.abandon();
-    if (client === undefined) this.#context.onFault(error);
-    else client.onFault(error);
+    if (exchange !== undefined) {
+      exchange.onFault(error);
+      return;
+    }
+    this.#context.counters.faults += 1;
+    this.#context.onFault(error);
   }
 
-  #onData(bytes: Buffer): void {
+  onData(bytes: Buffer): void {
     switch (this.#state) {
       case 'head':
         this.received = true;
@@ -126,7 +103,7 @@ export class UpstreamConnection {
         this.#relayBody(bytes);
         return;
       case 'tunnel':
-        if (this.#client?.write(bytes) === false) this.socket.pause();
+        if (this.#exchange?.write(bytes) === false) this.socket.pause();
         return;
       case 'idle':
         // Bytes nobody asked for: they could be taken for the answer to the next request.
@@ -162,45 +139,41 @@ export class UpstreamConnection {
       this.#fail('bad-response');
       return false;
     }
-    this.#client?.sendInterim(forwardedInterimHead(this.head));
+    this.#exchange?.sendInterim(forwardedInterimHead(this.head));
     this.head.reset();
     return true;
   }
 
   #onHead(rest: Buffer): void {
-    const client = this.#client;
-    if (client === undefined) return;
+    const exchange = this.#exchange;
+    if (exchange === undefined) return;
     const head = this.head;
     if (head.status === 101) {
-      this.#switchProtocols(client);
+      this.#switchProtocols(exchange);
       return;
     }
     const body = this.#body;
-    body.begin(head.framingFor(client.head.method), head.contentLength);
+    body.begin(head.framingFor(exchange.method), head.contentLength);
     // An HTTP/1.0 client cannot read chunks (RFC 9112 §6.1).
-    const unreadable = body.framing === 'chunked' && client.head.minorVersion === 0;
+    const unreadable = body.framing === 'chunked' && exchange.clientMinorVersion === 0;
     if (unreadable || body.take(rest) === 'refused') {
       this.#fail('bad-response');
       return;
     }
     this.#context.counters.upstreamSeconds.observe((this.#context.now() - this.#sentAtMs) / 1000);
     this.#state = 'body';
-    const text = client.startResponse(head, body.framing);
-    if (!this.#writeFirst(client, text, rest)) this.socket.pause();
+    const text = exchange.startResponse(head, body.framing);
+    if (!this.#writeFirst(exchange, text, rest)) this.socket.pause();
     if (body.done) this.#finish(body.end === rest.length);
   }
 
-  #writeFirst(client: ClientConnection, text: string, rest: Buffer): boolean {
+  #writeFirst(exchange: Exchange, text: string, rest: Buffer): boolean {
     const { end, passesWhole } = this.#body;
-    if (end === 0) return client.write(text);
+    if (end === 0) return exchange.write(text);
     if (passesWhole && end <= maxJoinedBytes) {
-      return client.write(text + this.head.text.slice(this.head.end, this.head.end + end));
+      return exchange.write(text + this.head.text.slice(this.head.end, this.head.end + end));
     }
-    client.socket.cork();
-    client.write(text);
-    const flows = client.writeBody(rest, this.#body);
-    client.socket.uncork();
-    return flows;
+    return exchange.writeHeadAndBody(text, rest, this.#body);
   }
 
   #relayBody(bytes: Buffer): void {
@@ -209,23 +182,28 @@ export class UpstreamConnection {
       this.#fail('bad-response');
       return;
     }
-    if (this.#client?.writeBody(bytes, body) === false) this.socket.pause();
+    if (this.#exchange?.writeBody(bytes, body) === false) this.socket.pause();
     if (body.done) this.#finish(body.end === bytes.length);
   }
 
   /** The response is complete; `nothingFollows` says that no byte came after it. */
   #finish(nothingFollows: boolean): void {
-    const client = this.#client;
+    const exchange = this.#exchange;
     const idleMs = this.#idleMs();
-    this.#client = undefined;
+    this.#exchange = undefined;
     this.#state = 'idle';
-    if (nothingFollows && idleMs > 0 && client?.requestDone === true) {
+    if (nothingFollows && idleMs > 0 && this.#requestHasLeft(exchange)) {
       this.head.reset();
       this.#pool.give(this, idleMs);
     } else {
       this.abandon();
     }
-    client?.finishResponse();
+    exchange?.finish();
+  }
+
+  // A response can overtake its request; what is left of that would be read as the next one.
+  #requestHasLeft(exchange: Exchange | undefined): boolean {
+    return exchange?.requestDone === true && this.socket.writableLength === 0;
   }
 
   /** How long the connection may be kept for reuse; 0 when not at all. */
@@ -238,34 +216,42 @@ export class UpstreamConnection {
     return hint === undefined ? configured : Math.min(configured, (Number(hint) - 1) * 1000);
   }
 
-  #switchProtocols(client: ClientConnection): void {
-    if (client.head.upgrade === '') {
+  #switchProtocols(exchange: Exchange): void {
+    if (!exchange.asksForUpgrade) {
       this.#fail('bad-response');
       return;
     }
     this.#state = 'tunnel';
-    if (!client.startTunnel(this.head)) this.socket.pause();
+    if (!exchange.startTunnel(this.head)) this.socket.pause();
   }
 
-  #onEnd(): void {
-    if (this.#state === 'tunnel') this.#client?.endTunnel();
+  onDrain(): void {
+    this.#exchange?.onUpstreamDrain();
+  }
+
+  onGone(reason: 'reset' | 'closed'): void {
+    this.#fail(this.connecting ? 'connect' : reason);
+  }
+
+  onEnd(): void {
+    if (this.#state === 'tunnel') this.#exchange?.endTunnel();
     else if (this.#state === 'body' && this.#body.framing === 'close') this.#finish(true);
     else this.#fail('closed');
   }
 
   #fail(kind: UpstreamErrorKind): void {
     const state = this.#state;
-    const client = this.#client;
+    const exchange = this.#exchange;
     if (state === 'gone') return;
     this.abandon();
-    if (client === undefined) return;
+    if (exchange === undefined) return;
     if (state === 'tunnel') {
-      client.closeTunnel();
+      exchange.closeTunnel();
       return;
     }
     this.#context.counters.upstreamErrors[kind] += 1;
-    if (state === 'head') client.onUpstreamFailed(kind, this);
-    else client.cut(this.#body.framing);
+    if (state === 'head') exchange.onUpstreamFailed(kind, this);
+    else exchange.cut(this.#body.framing);
   }
 }
 

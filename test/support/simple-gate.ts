@@ -61,6 +61,7 @@ export class FieldGate implements Gate {
       case 'wait':
         this.#waiting.push(waiter);
         return;
+      case undefined:
       default:
         waiter.onVerdict(this.verdict);
     }
