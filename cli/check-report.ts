@@ -18,9 +18,19 @@ export function renderText(report: CheckReport, options: CheckOptions): void {
   });
   for (const conflict of report.conflicts)
     write(`\n${paint('yellow', 'Note')}: ${conflict.message}.\n`);
-  for (const problem of report.problems) {
-    writeError(problemText(problem, report.sources.get(problem.file) ?? '', paint));
-  }
+  writeError(renderProblems(report.problems, report.sources, colour));
+}
+
+/** The problems of files as text, each with its line and a caret. `sources` holds the files' texts by name. */
+export function renderProblems(
+  problems: readonly Problem[],
+  sources: ReadonlyMap<string, string>,
+  colour: boolean,
+): string {
+  const paint = colour ? painted : plain;
+  return problems
+    .map((problem) => problemText(problem, sources.get(problem.file) ?? '', paint))
+    .join('');
 }
 
 type Colour = 'red' | 'yellow' | 'bold';

@@ -3,6 +3,7 @@ import process from 'node:process';
 import { WeirError } from '../contract/errors.ts';
 import { describeRunConfig, type GivenFlags, parseRunConfig } from '../sidecar/config.ts';
 import { settings } from '../sidecar/run-settings.ts';
+import { NOT_IN_ORDER, wantsColour } from './terminal.ts';
 
 /** Flags as commander names them. Throws WeirError when the sidecar cannot start. */
 export async function runSidecarCommand(given: GivenFlags): Promise<void> {
@@ -19,14 +20,17 @@ export async function runSidecarCommand(given: GivenFlags): Promise<void> {
   const announce = (line: string): void => {
     process.stdout.write(`${line}\n`);
   };
-  try {
-    await runSidecar(config, { log, announce }, untilSignalled());
-  } catch (error) {
-    if (!(error instanceof WeirError) || error.code !== 'POLICY_INVALID') throw error;
-    const { printProblems } = await import('./problems.ts');
-    printProblems(error, (text) => process.stderr.write(text));
-    process.exitCode = 1;
-  }
+  await runSidecar(config, { log, announce }, untilSignalled()).catch(reportProblems);
+}
+
+/** A start that fails on a policy shows its lines, as `weir check` does. */
+async function reportProblems(error: unknown): Promise<void> {
+  if (!(error instanceof WeirError) || error.code !== 'POLICY_INVALID') throw error;
+  const problems = error.details['problems'];
+  if (!Array.isArray(problems)) throw error;
+  const { describeProblems } = await import('./problems.ts');
+  process.stderr.write(await describeProblems(problems, wantsColour(process.stderr)));
+  process.exitCode = NOT_IN_ORDER;
 }
 
 function byFlagName(given: GivenFlags): GivenFlags {

@@ -5,6 +5,7 @@ import { cpuUsage, memoryUsage } from 'node:process';
 import { dumpMetrics, type Metric, renderMetrics } from './admin/metric.ts';
 import { openAdmin } from './admin/server.ts';
 import { describeRunConfig } from './config.ts';
+import { openConfiguredStore } from './configured-store.ts';
 import { EnforcingGate } from './enforcement/enforcing-gate.ts';
 import { RuleTallies } from './enforcement/rule-tally.ts';
 import type { Log } from './log.ts';
@@ -20,7 +21,6 @@ import type { RunConfig } from './run-settings.ts';
 import type { HostPort } from './setting.ts';
 import { systemClock } from './store/clock.ts';
 import { Limiter } from './store/limiter.ts';
-import { openStore } from './store/open-store.ts';
 
 export interface RunDependencies {
   readonly log: Log;
@@ -41,7 +41,7 @@ export async function runSidecar(
   signal: AbortSignal,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openConfiguredStore(config, log));
   const limiter = stack.use(
     new Limiter({
       store,

@@ -18,7 +18,7 @@ export interface PolicyFile {
 /** A bundle of a thousand policies is far beyond what one pod can be subject to. */
 export const MOST_FILES = 1_000;
 /** A policy of every bound's size is below 1 MiB; anything larger is not a policy. */
-export const MOST_FILE_BYTES = 2 * 1_048_576;
+export const MOST_FILE_BYTES: number = 2 * 1_048_576;
 
 const POLICY_FILE = /\.(ya?ml|json)$/i;
 

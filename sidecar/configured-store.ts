@@ -1,0 +1,60 @@
+// The store that a configuration asks for. The Redis client is loaded only when there is a Redis.
+import { readFile } from 'node:fs/promises';
+import { WeirError } from '../contract/errors.ts';
+import { redactUrl } from './config.ts';
+import type { Log } from './log.ts';
+import type { RunConfig } from './run-settings.ts';
+import { systemClock } from './store/clock.ts';
+import { MemoryStore } from './store/memory-store.ts';
+import type { Store } from './store/store.ts';
+import type { TlsSettings } from './store/store-settings.ts';
+
+/**
+ * How long the start waits for a first connection, so that the first requests need no failure mode. An unreachable
+ * store must not keep a sidecar from serving: that is what failure modes are for.
+ */
+const FIRST_CONNECTION_MS = 1_000;
+
+/** Throws STORE_SETTINGS_INVALID naming what cannot be used. */
+export async function openConfiguredStore(config: RunConfig, log: Log): Promise<Store> {
+  if (config.redis === undefined) return new MemoryStore(systemClock);
+  const [{ openStore }, { parseStoreSettings }] = await Promise.all([
+    import('./store/open-store.ts'),
+    import('./store/store-settings.ts'),
+  ]);
+  const tls = await readTls(config);
+  const store = openStore(
+    parseStoreSettings({
+      url: config.redis,
+      partitions: config.redisPartitions,
+      ...(tls === undefined ? {} : { tls }),
+    }),
+  );
+  await store.connected(AbortSignal.timeout(FIRST_CONNECTION_MS)).catch((error: unknown) => {
+    const cause = error instanceof Error ? error.message : 'unknown';
+    log.warn(
+      { event: 'store-unreachable', url: redactUrl(config.redis ?? ''), cause },
+      'the store is not reachable yet; failure modes decide until it is',
+    );
+  });
+  return store;
+}
+
+async function readTls(config: RunConfig): Promise<TlsSettings | undefined> {
+  const { redisCa, redisCert, redisKey } = config;
+  if (redisCa === undefined && redisCert === undefined && redisKey === undefined) return undefined;
+  return {
+    ...(redisCa === undefined ? {} : { ca: await readPem('--redis-ca', redisCa) }),
+    ...(redisCert === undefined ? {} : { cert: await readPem('--redis-cert', redisCert) }),
+    ...(redisKey === undefined ? {} : { key: await readPem('--redis-key', redisKey) }),
+  };
+}
+
+async function readPem(setting: string, path: string): Promise<string> {
+  const right = 'a readable PEM file';
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new WeirError('STORE_SETTINGS_INVALID', { setting, wrong: path, right }, { cause });
+  });
+  if (text.includes('-----BEGIN ')) return text;
+  throw new WeirError('STORE_SETTINGS_INVALID', { setting, wrong: `${path} holds no PEM`, right });
+}
