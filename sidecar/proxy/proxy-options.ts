@@ -3,12 +3,8 @@ import { defaultHttp1Limits } from '../http1/limits.ts';
 import type { Http1Limits } from '../http1/limits.ts';
 
 export interface ProxyOptions {
-  /** `host` `::` falls back to `0.0.0.0` where the machine has no IPv6, if `ipv4Fallback` is set. */
-  readonly listen: {
-    readonly host: string;
-    readonly port: number;
-    readonly ipv4Fallback?: boolean;
-  };
+  /** Absent = nothing is listened on: connections are handed in through `adopt`. */
+  readonly listen?: ListenOptions;
   readonly upstream: { readonly host: string; readonly port: number };
   readonly limits?: Partial<Http1Limits>;
   readonly timeouts?: Partial<ProxyTimeouts>;
@@ -20,6 +16,13 @@ export interface ProxyOptions {
   readonly forwardedProto?: 'http' | 'https';
   /** Pseudonym for Via on requests and responses; absent = no Via. */
   readonly via?: string;
+}
+
+/** `host` `::` falls back to `0.0.0.0` where the machine has no IPv6, if `ipv4Fallback` is set. */
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly ipv4Fallback?: boolean;
 }
 
 export interface ProxyTimeouts {

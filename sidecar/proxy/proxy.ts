@@ -7,7 +7,7 @@ import type { Gate } from './gate.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { ProxyCounters } from './proxy-counters.ts';
 import { maxRefusedConnections, settle, sweepIntervalMs } from './proxy-options.ts';
-import type { ProxyOptions } from './proxy-options.ts';
+import type { ListenOptions, ProxyOptions } from './proxy-options.ts';
 import { UpstreamPool } from './upstream-pool.ts';
 
 export interface ProxyDependencies {
@@ -23,6 +23,8 @@ export interface Proxy extends AsyncDisposable {
   /** Where it listens, port 0 resolved. */
   readonly address: { readonly host: string; readonly port: number };
   readonly counters: ProxyCounters;
+  /** Serves a connection that somebody else accepted (the parent of several workers). */
+  adopt(socket: Socket): void;
   /** From now on every response closes its connection; new connections are still taken. */
   startDraining(): void;
   /**
@@ -41,7 +43,8 @@ export async function openProxy(
   dependencies: ProxyDependencies,
 ): Promise<Proxy> {
   const proxy = new ListeningProxy(options, gate, dependencies);
-  await proxy.listen(options.listen);
+  if (options.listen !== undefined) await proxy.listen(options.listen);
+  proxy.startSweeping();
   return proxy;
 }
 
@@ -80,7 +83,7 @@ class ListeningProxy implements Proxy {
     });
   }
 
-  async listen(at: ProxyOptions['listen']): Promise<void> {
+  async listen(at: ListenOptions): Promise<void> {
     try {
       await listenOn(this.#server, at.host, at.port);
     } catch (error) {
@@ -91,10 +94,20 @@ class ListeningProxy implements Proxy {
     }
     const { address, port } = this.#server.address() as AddressInfo; // a TCP server has no other address
     this.address = { host: address, port };
+  }
+
+  startSweeping(): void {
     this.#timer = setInterval(() => {
       this.sweep();
     }, sweepIntervalMs);
     this.#timer.unref();
+  }
+
+  adopt(socket: Socket): void {
+    // What the proxy's own listener sets on the connections it accepts.
+    socket.allowHalfOpen = true;
+    socket.setNoDelay(true);
+    this.#accept(socket);
   }
 
   #accept(socket: Socket): void {
@@ -188,6 +201,6 @@ function isMissingIpv6(error: unknown): boolean {
   return code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL';
 }
 
-function listenFailed(at: ProxyOptions['listen'], cause: unknown): WeirError {
+function listenFailed(at: ListenOptions, cause: unknown): WeirError {
   return new WeirError('LISTEN_FAILED', { host: at.host, port: at.port }, { cause });
 }
