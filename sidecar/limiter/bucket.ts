@@ -41,8 +41,8 @@ export class TierBuckets {
   readonly tier: CompiledTier;
   readonly buckets: readonly TierBucket[];
   /** Interned keys of this period and of the one before; the limiter turns the page (see `KeyInterner`). */
-  young = new Map<string, KeyedBuckets>();
-  old = new Map<string, KeyedBuckets>();
+  young: Map<string, KeyedBuckets> = new Map<string, KeyedBuckets>();
+  old: Map<string, KeyedBuckets> = new Map<string, KeyedBuckets>();
   /** The interner's period `young` belongs to. */
   period = -1;
 

@@ -2,6 +2,7 @@
 // reply, over buckets in memory. It serves the embedded store, the local share of a sidecar whose store is
 // away, `simulate` and `explain`. A property test holds twin, script and an independent BigInt model together.
 // Every number stays an exact integer below 9·10^15; the clock is the caller's.
+import { elementAt } from './element.ts';
 import { MAX_INTEGER, type StoredLimit } from './stored-limit.ts';
 
 /** A bucket's level at an instant, as the script stores it. `stamp` is in ticks of the limit. */
@@ -87,17 +88,17 @@ export class TokenBuckets {
     const { keys, operations } = batch;
     reply.length = 0;
     reply.push(nowUs);
+    this.#slots.length = 0;
     for (let i = 0; i < keys.length; i += 1) this.#load(batch, i, nowUs);
-    for (let at = 0; at < operations.length; at += 4 + 2 * (operations[at + 3] ?? 0)) {
+    for (let at = 0; at < operations.length; at += 4 + 2 * elementAt(operations, at + 3)) {
       this.#decideOne(operations, at, reply);
     }
     this.#finish(batch, reply);
   }
 
   #load(batch: Batch, i: number, nowUs: number): void {
-    const limit = batch.limits[i];
-    const key = batch.keys[i];
-    if (limit === undefined || key === undefined) throw new RangeError('a key without a limit');
+    const limit = elementAt(batch.limits, i);
+    const key = elementAt(batch.keys, i);
     const known = this.#table.open(key, limit, nowUs);
     this.#known[i] = known;
     this.#changed[i] = false;
@@ -113,7 +114,7 @@ export class TokenBuckets {
       known.openedAs = i;
       work.copy(known);
     }
-    const slot = this.#slots[i];
+    const slot = elementAt(this.#slots, i);
     if (bringToNow(this.#state(i), limit, nowUs)) this.#changed[slot] = true;
   }
 
@@ -122,12 +123,15 @@ export class TokenBuckets {
     for (let i = 0; i < keys.length; i += 1) reply.push(this.#state(i).level);
     for (let i = 0; i < keys.length; i += 1) {
       const state = this.#state(i);
-      if (state.limit.text !== limits[i]?.text) reply.push(i + 1, state.limit.text);
+      if (state.limit.text !== elementAt(limits, i).text) reply.push(i + 1, state.limit.text);
       const known = this.#known[i];
       if (known !== undefined) known.openedAs = -1;
-      if (this.#changed[i] !== true) continue;
+      if (!elementAt(this.#changed, i)) continue;
       if (known === undefined) {
-        this.#table.insert(keys[i] ?? '', new BucketState(state.level, state.stamp, state.limit));
+        this.#table.insert(
+          elementAt(keys, i),
+          new BucketState(state.level, state.stamp, state.limit),
+        );
       } else {
         known.copy(state);
       }
@@ -135,65 +139,54 @@ export class TokenBuckets {
   }
 
   #decideOne(operations: readonly number[], at: number, reply: Reply): void {
-    const after = operations[at + 2] ?? 0;
-    let want = operations[at + 1] ?? 0;
+    const operation = elementAt(operations, at);
+    const after = elementAt(operations, at + 2);
+    let want = elementAt(operations, at + 1);
     if (after > 0) want = Math.min(want, Math.max(0, Number(reply[2 * after - 1])));
-    const operation = operations[at] ?? PEEK;
-    const first = at + 4;
-    const last = first + 2 * (operations[at + 3] ?? 0);
+    const pairs = { operations, first: at + 4, last: at + 4 + 2 * elementAt(operations, at + 3) };
     if (operation === REFUND || operation === CHARGE_DOWN) {
-      this.#move(operations, first, last, operation === REFUND ? want : -want);
+      this.#move(pairs, operation === REFUND ? want : -want);
       reply.push(want, 0);
       return;
     }
-    const granted = this.#grantable(operations, first, last, want);
-    if (operation === ACQUIRE && granted > 0) this.#move(operations, first, last, -granted);
-    if (granted === want) {
-      reply.push(granted, 0);
-      return;
-    }
+    const granted = this.#grantable(pairs, want);
+    if (operation === ACQUIRE) this.#move(pairs, -granted);
     const ahead = operation === PEEK ? granted : 0;
-    reply.push(granted, this.#waitUs(operations, first, last, ahead, Number(reply[0])));
+    reply.push(granted, granted < want ? this.#waitUs(pairs, ahead, Number(reply[0])) : 0);
   }
 
   /** How often all buckets of the decision can pay, at most `want` times. */
-  #grantable(operations: readonly number[], first: number, last: number, want: number): number {
+  #grantable({ operations, first, last }: Pairs, want: number): number {
     let granted = want;
     for (let b = first; b < last; b += 2) {
-      const state = this.#state((operations[b] ?? 0) - 1);
-      const units = state.limit.unitsPerToken * (operations[b + 1] ?? 0);
+      const state = this.#state(elementAt(operations, b) - 1);
+      const units = state.limit.unitsPerToken * elementAt(operations, b + 1);
       granted = Math.min(granted, Math.floor(state.level / units));
     }
     return granted;
   }
 
   /** Adds (refund) or takes (charge) `times` weights, clamped to what a bucket can hold. */
-  #move(operations: readonly number[], first: number, last: number, times: number): void {
+  #move({ operations, first, last }: Pairs, times: number): void {
     for (let b = first; b < last; b += 2) {
-      const i = (operations[b] ?? 0) - 1;
+      const i = elementAt(operations, b) - 1;
       const state = this.#state(i);
-      const units = times * (operations[b + 1] ?? 0) * state.limit.unitsPerToken;
+      const units = times * elementAt(operations, b + 1) * state.limit.unitsPerToken;
       // A missing key is a full bucket: the clamp makes a refund to it no change, so none creates it.
       const level = Math.min(state.limit.full, Math.max(0, state.level + units));
       if (level !== state.level) {
         state.level = level;
-        this.#changed[this.#slots[i] ?? i] = true;
+        this.#changed[elementAt(this.#slots, i)] = true;
       }
     }
   }
 
   /** µs until every bucket could pay `ahead + 1` times; −1 when one never can. */
-  #waitUs(
-    operations: readonly number[],
-    first: number,
-    last: number,
-    ahead: number,
-    nowUs: number,
-  ): number {
+  #waitUs({ operations, first, last }: Pairs, ahead: number, nowUs: number): number {
     let wait = 0;
     for (let b = first; b < last; b += 2) {
-      const state = this.#state((operations[b] ?? 0) - 1);
-      const weight = operations[b + 1] ?? 0;
+      const state = this.#state(elementAt(operations, b) - 1);
+      const weight = elementAt(operations, b + 1);
       if (weight > state.limit.capacity) return -1;
       const units = state.limit.unitsPerToken * weight;
       // A peek has not taken what it granted. In this order no term leaves the exact range.
@@ -204,11 +197,15 @@ export class TokenBuckets {
   }
 
   #state(i: number): BucketState {
-    const state = this.#work[this.#slots[i] ?? -1];
-    if (state === undefined)
-      throw new RangeError('an operation names a key the batch does not have');
-    return state;
+    return elementAt(this.#work, elementAt(this.#slots, i));
   }
+}
+
+/** Where a decision's pairs of position and weight stand. */
+interface Pairs {
+  readonly operations: readonly number[];
+  readonly first: number;
+  readonly last: number;
 }
 
 /** µs from `nowUs` until `need` more units are there: exact, one µs earlier is too early. */

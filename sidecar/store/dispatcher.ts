@@ -4,18 +4,20 @@
 import { Breaker, type BreakerState } from '../limiter/breaker.ts';
 import type { KeyedBuckets } from '../limiter/bucket.ts';
 import type { Reply } from '../limiter/token-bucket.ts';
+import type { Ask } from './ask.ts';
 import { Alarm, type AlarmOwner } from './alarm.ts';
 import { Call, type CallOwner } from './call.ts';
 import type { Clock, Scheduler } from './clock.ts';
-import { Group, type PendingCount } from './group.ts';
+import type { Group, PendingCount } from './group.ts';
+import { GroupTable } from './group-table.ts';
 import { Lane, MAX_MAINTENANCE } from './lane.ts';
 import type { LimiterCounters } from './limiter-counters.ts';
 import type { LimitWaiter } from './outcome.ts';
 import { slowest, type Settlement } from './settlement.ts';
 import type { FailureKind, StoreLane, StoreListener, StoreNode } from './store.ts';
 
-/** Groups and calls kept for reuse: what a busy turn needs; beyond it the garbage collector may have them. */
-const MAX_POOLED = 512;
+/** Calls kept for reuse: what a busy turn needs; beyond it the garbage collector may have them. */
+const MAX_SPARE_CALLS = 512;
 
 /** A change of a node's circuit breaker. */
 export interface BreakerTransition {
@@ -41,16 +43,6 @@ export interface DispatcherOptions {
   readonly onTransition: (event: BreakerTransition) => void;
 }
 
-/** What a request asks of one lane. */
-export interface Ask {
-  readonly parts: readonly KeyedBuckets[];
-  readonly weights: readonly number[];
-  readonly count: number;
-  readonly shadow: boolean;
-  /** When the request came, in µs: its deadline counts from here. */
-  readonly sinceUs: number;
-}
-
 export class Dispatcher implements CallOwner, StoreListener, PendingCount, AlarmOwner {
   pending = 0;
   /** Ends with every reconnect: levels known before it refuse nobody any more. */
@@ -63,12 +55,10 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   readonly #alarm: Alarm;
   readonly #lanes = new Map<StoreLane, Lane>();
   readonly #breakers = new Map<StoreNode, Breaker>();
-  /** Groups with somebody waiting or on a call, by hash; equal hashes are chained. */
-  readonly #groups = new Map<number, Group>();
+  readonly #groups: GroupTable = new GroupTable(this);
   readonly #calls = new Set<Call>();
   #toFlush: Lane[] = [];
   #flushing: Lane[] = [];
-  readonly #spareGroups: Group[] = [];
   readonly #spareCalls: Call[] = [];
   readonly #breakerOf = (node: StoreNode): Breaker => {
     let breaker = this.#breakers.get(node);
@@ -127,8 +117,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#refuseToAsk(lane, ask, waiter);
       return;
     }
-    const hash = hashOf(ask);
-    const group = this.#find(hash, ask) ?? this.#register(hash, lane, ask);
+    const group = this.#groups.join(lane, ask);
     group.join(waiter, ask.sinceUs);
     if (group.flight === undefined && !group.isReady) this.#makeReady(group, lane);
     this.#alarm.arm(ask.sinceUs);
@@ -191,11 +180,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   oldestUs(): number | undefined {
     let oldest = Infinity;
-    for (const first of this.#groups.values()) {
-      for (let group: Group | undefined = first; group !== undefined; group = group.next) {
-        oldest = Math.min(oldest, group.oldestUs());
-      }
-    }
+    for (const group of this.#groups.all()) oldest = Math.min(oldest, group.oldestUs());
     for (const call of this.#calls) oldest = Math.min(oldest, call.sentUs);
     return oldest === Infinity ? undefined : oldest;
   }
@@ -213,7 +198,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#report(call, before, 'timeout', 'no reply within the deadline');
       this.#failCall(call, nowUs);
     }
-    for (const group of this.#allGroups()) this.#expireGroup(group, nowUs, nowUs - deadlineUs);
+    for (const group of this.#groups.all()) this.#expireGroup(group, nowUs, nowUs - deadlineUs);
   }
 
   /** Ends every wait by failure mode and stops the timer. */
@@ -223,12 +208,12 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#close(call);
       this.#failCall(call, nowUs);
     }
-    for (const group of this.#allGroups()) this.#expireGroup(group, nowUs, Infinity);
+    for (const group of this.#groups.all()) this.#expireGroup(group, nowUs, Infinity);
     this.#alarm.stop();
   }
 
   #decideNow(lane: Lane, ask: Ask, waiter: LimitWaiter): void {
-    const group = this.#openGroup(lane, ask);
+    const group = this.#groups.open(lane, ask);
     group.join(waiter, ask.sinceUs);
     const call = this.#takeCall(lane);
     call.addGroup(group);
@@ -237,12 +222,12 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   /** By failure mode, at once. */
   #refuseToAsk(lane: Lane, ask: Ask, waiter: LimitWaiter): void {
-    const group = this.#openGroup(lane, ask);
+    const group = this.#groups.open(lane, ask);
     group.join(waiter, ask.sinceUs);
     group.depart(undefined);
     this.#failFlying(group, 1, ask.sinceUs);
     group.land();
-    this.#recycleGroup(group);
+    this.#groups.close(group);
   }
 
   #flush(lane: Lane): void {
@@ -411,57 +396,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       return;
     }
     if (group.isReady) return;
-    this.#unregister(group);
-    this.#recycleGroup(group);
-  }
-
-  #find(hash: number, ask: Ask): Group | undefined {
-    let group = this.#groups.get(hash);
-    while (group !== undefined && !group.asks(ask)) group = group.next;
-    return group;
-  }
-
-  #register(hash: number, lane: Lane, ask: Ask): Group {
-    const group = this.#openGroup(lane, ask);
-    group.hash = hash;
-    group.next = this.#groups.get(hash);
-    group.isRegistered = true;
-    this.#groups.set(hash, group);
-    return group;
-  }
-
-  #unregister(group: Group): void {
-    if (!group.isRegistered) return;
-    const first = this.#groups.get(group.hash);
-    if (first === group) {
-      if (group.next === undefined) this.#groups.delete(group.hash);
-      else this.#groups.set(group.hash, group.next);
-      return;
-    }
-    let previous = first;
-    while (previous !== undefined && previous.next !== group) previous = previous.next;
-    if (previous !== undefined) previous.next = group.next;
-  }
-
-  #allGroups(): Group[] {
-    const all: Group[] = [];
-    for (const first of this.#groups.values()) {
-      for (let group: Group | undefined = first; group !== undefined; group = group.next) {
-        all.push(group);
-      }
-    }
-    return all;
-  }
-
-  #openGroup(lane: Lane, ask: Ask): Group {
-    const group = this.#spareGroups.pop() ?? new Group(this);
-    group.open(lane, ask);
-    return group;
-  }
-
-  #recycleGroup(group: Group): void {
-    group.close();
-    if (this.#spareGroups.length < MAX_POOLED) this.#spareGroups.push(group);
+    this.#groups.close(group);
   }
 
   #takeCall(lane: Lane): Call {
@@ -473,17 +408,8 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   #recycleCall(call: Call): void {
     call.reset();
-    if (this.#spareCalls.length < MAX_POOLED) this.#spareCalls.push(call);
+    if (this.#spareCalls.length < MAX_SPARE_CALLS) this.#spareCalls.push(call);
   }
-}
-
-function hashOf(ask: Ask): number {
-  let hash = ask.shadow ? 1 : 0;
-  for (let i = 0; i < ask.count; i += 1) {
-    hash = (Math.imul(hash, 31) + (ask.parts[i]?.id ?? 0)) | 0;
-    hash = (Math.imul(hash, 31) + (ask.weights[i] ?? 0)) | 0;
-  }
-  return hash;
 }
 
 /** How many of the ascending `instants` are not after `bound`. */

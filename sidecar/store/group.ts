@@ -3,7 +3,7 @@
 // an idle group's first request goes out in its own turn.
 import type { KeyedBucket, KeyedBuckets } from '../limiter/bucket.ts';
 import type { Call } from './call.ts';
-import type { Ask } from './dispatcher.ts';
+import type { Ask } from './ask.ts';
 import type { Lane } from './lane.ts';
 import type { LimitWaiter, PendingRequest } from './outcome.ts';
 

@@ -5,7 +5,8 @@ import type { KeyedBucket, KeyedBuckets, TierBuckets } from '../limiter/bucket.t
 import { KeyInterner } from '../limiter/key-interner.ts';
 import { CHARGE_DOWN, REFUND } from '../limiter/token-bucket.ts';
 import { systemClock, systemScheduler, type Clock, type Scheduler } from './clock.ts';
-import { Dispatcher, type Ask, type BreakerTransition } from './dispatcher.ts';
+import { AskScratch, type Ask } from './ask.ts';
+import { Dispatcher, type BreakerTransition } from './dispatcher.ts';
 import { LaneSequence, stagesOf, type SequenceOwner, type Stage } from './lane-sequence.ts';
 import { Lane } from './lane.ts';
 import { LimiterCounters } from './limiter-counters.ts';
@@ -96,7 +97,6 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
     }
     const nowUs = this.#clock.nowUs();
     const ask = this.#ask.set(parts, weights, count);
-    ask.shadow = false;
     ask.sinceUs = nowUs;
     if (this.#refuse(ask, waiter)) return;
     const lane = this.#laneOf(first);
@@ -117,7 +117,7 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
 
   /** What a shadow rule would have done with a request that was admitted. Delays and changes nothing. */
   shadow(part: KeyedBuckets, weight: number, sink: ShadowSink): void {
-    const ask = this.#ask.setOne(part, weight);
+    const ask = this.#ask.setShadow(part, weight);
     ask.sinceUs = this.#clock.nowUs();
     const waiter = new ShadowWaiter(sink);
     if (this.#refuse(ask, waiter)) return;
@@ -132,7 +132,6 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
 
   acquireStage(stage: Stage, waiter: LimitWaiter, sinceUs: number): void {
     const ask = this.#ask.set(stage.parts, stage.weights, stage.parts.length);
-    ask.shadow = false;
     ask.sinceUs = sinceUs;
     this.#dispatcher.request(stage.lane, ask, waiter);
   }
@@ -154,24 +153,30 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
 
   /** Refuses here when one bucket certainly cannot pay. */
   #refuse(ask: Ask, waiter: LimitWaiter): boolean {
-    let refusing: KeyedBucket | undefined = undefined;
-    let longest = -1;
-    const { period } = this.#dispatcher;
-    for (let i = 0; i < ask.count; i += 1) {
-      const weight = ask.weights[i] ?? 0;
-      for (const bucket of ask.parts[i]?.buckets ?? []) {
-        if (!bucket.certainlyLacks(weight, ask.sinceUs, period)) continue;
-        const waitUs = bucket.waitUs(weight, ask.sinceUs);
-        if (refusing === undefined || waitUs < 0 || (longest >= 0 && waitUs > longest)) {
-          refusing = bucket;
-          longest = waitUs;
-        }
-      }
-    }
+    const refusing = this.#certainlyLacking(ask);
     if (refusing === undefined) return false;
     this.counters.denyCacheHits += 1;
-    this.#settlement.deny(waiter, refusing.bucket, longest, refusing.level);
+    const { bucket, level } = refusing.keyed;
+    this.#settlement.deny(waiter, bucket, refusing.waitUs, level);
     return true;
+  }
+
+  /** Of the buckets that certainly cannot pay, the last to be able to. */
+  #certainlyLacking(
+    ask: Ask,
+  ): { readonly keyed: KeyedBucket; readonly waitUs: number } | undefined {
+    const { period } = this.#dispatcher;
+    let found: { readonly keyed: KeyedBucket; readonly waitUs: number } | undefined = undefined;
+    for (let i = 0; i < ask.count; i += 1) {
+      const weight = ask.weights[i] ?? 0;
+      for (const keyed of ask.parts[i]?.buckets ?? []) {
+        if (!keyed.certainlyLacks(weight, ask.sinceUs, period)) continue;
+        const waitUs = keyed.waitUs(weight, ask.sinceUs);
+        if (waitUs < 0) return { keyed, waitUs };
+        if (found === undefined || waitUs > found.waitUs) found = { keyed, waitUs };
+      }
+    }
+    return found;
   }
 
   #acquireInSequence(ask: Ask, waiter: LimitWaiter): void {
@@ -187,31 +192,6 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
     const found = this.#dispatcher.laneFor(store.laneOf(part.tag));
     part.lane = found;
     return found;
-  }
-}
-
-/** One object for all requests: a dispatcher copies what it keeps before anybody is called. */
-class AskScratch implements Ask {
-  parts: readonly KeyedBuckets[] = [];
-  weights: readonly number[] = [];
-  count = 0;
-  shadow = false;
-  sinceUs = 0;
-  readonly #one: KeyedBuckets[] = [];
-  readonly #weight: number[] = [];
-
-  set(parts: readonly KeyedBuckets[], weights: readonly number[], count: number): this {
-    this.parts = parts;
-    this.weights = weights;
-    this.count = count;
-    return this;
-  }
-
-  setOne(part: KeyedBuckets, weight: number): this {
-    this.#one[0] = part;
-    this.#weight[0] = weight;
-    this.shadow = true;
-    return this.set(this.#one, this.#weight, 1);
   }
 }
 

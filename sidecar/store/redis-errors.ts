@@ -36,14 +36,26 @@ const byCode: Readonly<Record<string, Remedy>> = {
 
 /** A server's error reply has a code in capitals; everything else is the connection's own. */
 export function remedyFor(error: Error): Remedy {
-  const { message } = error;
-  const [, code = '', rest = ''] = /^([A-Z]+) ?(.*)$/s.exec(message) ?? [];
-  if (code === 'MOVED' || code === 'ASK') {
-    const address = rest.split(' ')[1] ?? '';
+  const redirection = REDIRECTION.exec(error.message);
+  if (redirection !== null) {
+    const [, code, address = ''] = redirection;
     return { action: code === 'MOVED' ? 'moved' : 'ask', kind: 'busy', address };
   }
-  const wrapped = /-(OOM|READONLY|NOREPLICAS|MISCONF|BUSY) /.exec(message)?.[1] ?? '';
-  const known = byCode[code] ?? byCode[wrapped];
-  if (known !== undefined) return known;
-  return { action: 'fail', kind: error.name === 'ReplyError' || code !== '' ? 'script' : 'down' };
+  const code = /^\S*/.exec(error.message)?.[0] ?? '';
+  return byCode[code] ?? byCode[wrappedCode(error)] ?? unknownFailure(error, code);
 }
+
+function wrappedCode(error: Error): string {
+  return WRAPPED.exec(error.message)?.[1] ?? '';
+}
+
+function unknownFailure(error: Error, code: string): Remedy {
+  const isReply = error.name === 'ReplyError' || ERROR_CODE.test(code);
+  return isReply ? SCRIPT_FAILED : CONNECTION_FAILED;
+}
+
+const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;
+const ERROR_CODE = /^[A-Z]+$/;
+const WRAPPED = /-(OOM|READONLY|NOREPLICAS|MISCONF|BUSY) /;
+const SCRIPT_FAILED: Remedy = { action: 'fail', kind: 'script' };
+const CONNECTION_FAILED: Remedy = { action: 'fail', kind: 'down' };

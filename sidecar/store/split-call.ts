@@ -66,16 +66,14 @@ class SplitCall {
   async #decide(at: number): Promise<void> {
     const { operations } = this.#call;
     const operation = operations[at] ?? PEEK;
+    const charged: Pair[] = [];
     let want = operations[at + 1] ?? 0;
-    const pairs: Pair[] = [];
     let waitUs = 0;
-    for (let n = 0; n < (operations[at + 3] ?? 0); n += 1) {
-      const position = operations[at + 4 + 2 * n] ?? 0;
-      const weight = operations[at + 5 + 2 * n] ?? 0;
-      const [granted, wait] = await this.#one(operation, want, { position, weight });
-      if (wait < 0 || waitUs >= 0) waitUs = wait < 0 ? wait : Math.max(waitUs, wait);
-      if (operation === ACQUIRE) await this.#giveBack(pairs, want - Math.max(0, granted));
-      pairs.push({ position, weight });
+    for (const pair of pairsAt(operations, at)) {
+      const [granted, wait] = await this.#one(operation, want, pair);
+      waitUs = longerWait(waitUs, wait);
+      if (operation === ACQUIRE) await this.#giveBack(charged, want - Math.max(0, granted));
+      charged.push(pair);
       want = granted;
       if (want <= 0) break;
     }
@@ -104,6 +102,18 @@ class SplitCall {
     this.#texts[pair.position - 1] = reply.length > 4 ? String(reply[5]) : limit.text;
     return [Number(reply[1]), Number(reply[2])];
   }
+}
+
+function pairsAt(operations: readonly number[], at: number): Pair[] {
+  return Array.from({ length: operations[at + 3] ?? 0 }, (_, n) => ({
+    position: operations[at + 4 + 2 * n] ?? 0,
+    weight: operations[at + 5 + 2 * n] ?? 0,
+  }));
+}
+
+/** −1 = never outlasts every number. */
+function longerWait(a: number, b: number): number {
+  return a < 0 || b < 0 ? -1 : Math.max(a, b);
 }
 
 class SingleKeyCall implements StoreCall {

@@ -21,17 +21,19 @@ export interface Credentials {
   readonly password?: string;
 }
 
-export type StoreSettings = CommonStoreSettings &
-  (
-    | { readonly kind: 'single'; readonly address: HostPort; readonly database: number }
-    | {
-        readonly kind: 'sentinel';
-        readonly addresses: readonly HostPort[];
-        readonly masterName: string;
-        readonly database: number;
-      }
-    | { readonly kind: 'cluster'; readonly addresses: readonly HostPort[] }
-  );
+export type StoreSettings = CommonStoreSettings & AnyKindOfSettings;
+
+type AnyKindOfSettings =
+  | { readonly kind: 'single'; readonly address: HostPort; readonly database: number }
+  | {
+      readonly kind: 'sentinel';
+      readonly addresses: readonly HostPort[];
+      readonly masterName: string;
+      readonly database: number;
+    }
+  | { readonly kind: 'cluster'; readonly addresses: readonly HostPort[] };
+
+type KindOfSettings<Kind extends string> = Extract<AnyKindOfSettings, { readonly kind: Kind }>;
 
 interface CommonStoreSettings {
   readonly credentials: Credentials;
@@ -70,53 +72,50 @@ export function parseStoreSettings(input: StoreSettingsInput): StoreSettings {
       'redis://host:6379, rediss://…, redis+sentinel://… or redis+cluster://…',
     );
   }
-  const { authority, path, username, password } = splitUrl(rest);
+  const parts = splitUrl(rest);
   const common = {
-    credentials: { ...definedOnly({ username, password }), ...input.credentials },
+    credentials: { ...parts.credentials, ...input.credentials },
     sentinelCredentials: input.sentinelCredentials ?? {},
     partitions: checkPartitions(input.partitions ?? 1),
     ...tlsOf(scheme.toLowerCase() === 'rediss', input.tls),
   };
-  switch (kind?.toLowerCase()) {
-    case 'sentinel': {
-      const [masterName = '', database] = path;
-      if (masterName === '') {
-        throw invalid('url', 'no master name', 'redis+sentinel://host:26379/<master name>');
-      }
-      const addresses = parseAddresses(authority, DEFAULT_SENTINEL_PORT);
-      return {
-        ...common,
-        kind: 'sentinel',
-        addresses,
-        masterName,
-        database: parseDatabase(database),
-      };
-    }
-    case 'cluster': {
-      if (path[0] !== undefined && path[0] !== '0') {
-        throw invalid('url', `database ${quote(path[0])}`, 'a Cluster has only database 0');
-      }
-      return { ...common, kind: 'cluster', addresses: parseAddresses(authority, DEFAULT_PORT) };
-    }
-    default: {
-      const [address, ...others] = parseAddresses(authority, DEFAULT_PORT);
-      if (address === undefined || others.length > 0) {
-        throw invalid(
-          'url',
-          `${others.length + 1} hosts`,
-          'one host, or redis+cluster:// or redis+sentinel:// for several',
-        );
-      }
-      return { ...common, kind: 'single', address, database: parseDatabase(path[0]) };
-    }
+  if (kind?.toLowerCase() === 'sentinel') return { ...common, ...sentinelFrom(parts) };
+  if (kind?.toLowerCase() === 'cluster') return { ...common, ...clusterFrom(parts) };
+  return { ...common, ...singleFrom(parts) };
+}
+
+function sentinelFrom({ authority, path }: UrlParts): KindOfSettings<'sentinel'> {
+  const [masterName = '', database] = path;
+  if (masterName === '') {
+    throw invalid('url', 'no master name', 'redis+sentinel://host:26379/<master name>');
   }
+  const addresses = parseAddresses(authority, DEFAULT_SENTINEL_PORT);
+  return { kind: 'sentinel', addresses, masterName, database: parseDatabase(database) };
+}
+
+function clusterFrom({ authority, path }: UrlParts): KindOfSettings<'cluster'> {
+  if (path[0] !== undefined && path[0] !== '0') {
+    throw invalid('url', `database ${quote(path[0])}`, 'a Cluster has only database 0');
+  }
+  return { kind: 'cluster', addresses: parseAddresses(authority, DEFAULT_PORT) };
+}
+
+function singleFrom({ authority, path }: UrlParts): KindOfSettings<'single'> {
+  const [address, ...others] = parseAddresses(authority, DEFAULT_PORT);
+  if (address === undefined || others.length > 0) {
+    throw invalid(
+      'url',
+      `${others.length + 1} hosts`,
+      'one host, or redis+cluster:// or redis+sentinel:// for several',
+    );
+  }
+  return { kind: 'single', address, database: parseDatabase(path[0]) };
 }
 
 interface UrlParts {
   readonly authority: string;
   readonly path: readonly string[];
-  readonly username: string | undefined;
-  readonly password: string | undefined;
+  readonly credentials: Credentials;
 }
 
 function splitUrl(rest: string): UrlParts {
@@ -136,8 +135,10 @@ function splitUrl(rest: string): UrlParts {
   return {
     authority: hosts,
     path: path.filter((segment) => segment !== '').map(decode),
-    username: username === '' ? undefined : username,
-    password: password === '' ? undefined : password,
+    credentials: {
+      ...(username === '' ? {} : { username }),
+      ...(password === '' ? {} : { password }),
+    },
   };
 }
 
@@ -195,17 +196,6 @@ function decode(text: string): string {
   } catch (cause) {
     throw invalid('url', 'a broken percent escape', '%25 for a percent sign', cause);
   }
-}
-
-function definedOnly(credentials: {
-  username: string | undefined;
-  password: string | undefined;
-}): Credentials {
-  const { username, password } = credentials;
-  return {
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-  };
 }
 
 /** Passwords never reach a message. */

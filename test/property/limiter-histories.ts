@@ -226,6 +226,13 @@ interface Answer {
   readonly others: readonly (string | number)[];
 }
 
+/** The keys of one call, by position, and what each is asked under. */
+interface Frame {
+  readonly used: readonly number[];
+  readonly limits: readonly ModelLimit[];
+  readonly isClean: boolean;
+}
+
 const LETTERS = { acquire: 'a', peek: 'p', refund: 'r', charge: 'c' } as const;
 const CODES = { acquire: 0, peek: 1, refund: 2, charge: 3 } as const;
 
@@ -267,7 +274,8 @@ class HistoryRun {
       ...d,
       buckets: d.buckets.map(({ key, weight }) => ({ key: used.indexOf(key), weight })),
     }));
-    const answer = await this.#ask(this.#nowUs, used, limits, decisions, story.isClean);
+    const frame = { used, limits, isClean: story.isClean };
+    const answer = await this.#ask(this.#nowUs, frame, decisions);
     this.#count(decisions, answer);
     const last = decisions.at(-1);
     const result = answer.results.at(-1);
@@ -278,36 +286,27 @@ class HistoryRun {
       last.want > 0 &&
       result?.granted === 0n
     ) {
-      await this.#probe({ used, limits, last, wait: result.wait, isClean: story.isClean });
+      await this.#probe(frame, last, result.wait);
     }
   }
 
   /** Refused again one µs before the wait is over, admitted when it is. */
-  async #probe(denial: {
-    readonly used: readonly number[];
-    readonly limits: readonly ModelLimit[];
-    readonly last: ModelDecision;
-    readonly wait: bigint;
-    readonly isClean: boolean;
-  }): Promise<void> {
-    if (denial.wait <= 0n || denial.wait > 4_000_000_000_000_000n) return;
+  async #probe(frame: Frame, last: ModelDecision, wait: bigint): Promise<void> {
+    if (wait <= 0n || wait > 4_000_000_000_000_000n) return;
     this.#counts.probes += 1;
-    const peek: ModelDecision = { ...denial.last, operation: 'peek', want: 1, after: 0 };
-    const { used, limits, isClean } = denial;
-    const due = this.#nowUs + Number(denial.wait);
-    const early = await this.#ask(due - 1, used, limits, [peek], isClean);
-    const punctual = await this.#ask(due, used, limits, [peek], isClean);
-    assert.equal(early.results[0]?.granted, 0n, `admitted before its wait of ${denial.wait} µs`);
-    assert.equal(punctual.results[0]?.granted, 1n, `refused after its wait of ${denial.wait} µs`);
+    const peek: ModelDecision = { ...last, operation: 'peek', want: 1, after: 0 };
+    const due = this.#nowUs + Number(wait);
+    const early = await this.#ask(due - 1, frame, [peek]);
+    const punctual = await this.#ask(due, frame, [peek]);
+    assert.equal(early.results[0]?.granted, 0n, `admitted before its wait of ${wait} µs`);
+    assert.equal(punctual.results[0]?.granted, 1n, `refused after its wait of ${wait} µs`);
   }
 
   /** Asks all voices the same and holds their answers together. */
   async #ask(
     nowUs: number,
-    used: readonly number[],
-    limits: readonly ModelLimit[],
+    { used, limits, isClean }: Frame,
     decisions: readonly ModelDecision[],
-    isClean: boolean,
   ): Promise<Answer> {
     const keys = used.map((key) => this.#names[key] ?? '');
     const texts = limits.map(textOf);

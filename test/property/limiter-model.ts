@@ -147,6 +147,12 @@ function convert(loaded: Loaded, mine: Limit, nowUs: bigint): void {
   loaded.keep = true;
 }
 
+interface Charged {
+  readonly state: Loaded;
+  readonly units: bigint;
+  readonly weight: bigint;
+}
+
 function decide(
   decision: ModelDecision,
   loaded: Loaded[],
@@ -160,45 +166,56 @@ function decide(
   if (buckets.some(({ state }) => state.foreign)) return { granted: -1n, wait: 0n };
   let want = BigInt(decision.want);
   if (decision.after > 0) want = smaller(want, larger(0n, at(earlier, decision.after - 1).granted));
-  if (decision.operation === 'refund' || decision.operation === 'charge') {
-    for (const { state, units } of buckets) {
-      const full = state.limit.capacity * state.limit.upt;
-      const total =
-        decision.operation === 'refund' ? state.level + want * units : state.level - want * units;
-      const level = larger(0n, smaller(full, total));
-      if (level === state.level) continue;
-      state.level = level;
-      state.exists = true;
-      state.keep = true;
-    }
-    return { granted: want, wait: 0n };
+  switch (decision.operation) {
+    case 'refund':
+      for (const bucket of buckets) put(bucket.state, bucket.state.level + want * bucket.units);
+      return { granted: want, wait: 0n };
+    case 'charge':
+      for (const bucket of buckets) put(bucket.state, bucket.state.level - want * bucket.units);
+      return { granted: want, wait: 0n };
+    case 'acquire':
+    case 'peek':
+      return take(buckets, want, nowUs, decision.operation === 'acquire');
   }
+}
+
+function put(state: Loaded, total: bigint): void {
+  const level = larger(0n, smaller(state.limit.capacity * state.limit.upt, total));
+  if (level === state.level) return;
+  state.level = level;
+  state.exists = true;
+  state.keep = true;
+}
+
+function take(
+  buckets: readonly Charged[],
+  want: bigint,
+  nowUs: bigint,
+  isCharged: boolean,
+): ModelResult {
   const levels = buckets.map(({ state }) => state.level);
   let granted = 0n;
   while (granted < want && buckets.every(({ units }, i) => at(levels, i) >= units)) {
     buckets.forEach(({ units }, i) => (levels[i] = at(levels, i) - units));
     granted += 1n;
   }
-  let wait = 0n;
-  if (granted < want) {
-    buckets.forEach(({ state, units }, i) => {
-      const missing = units - at(levels, i);
-      if (missing <= 0n) return;
-      // The first tick at whose beginning the level suffices, seen from now.
-      const tick =
-        larger(state.stamp, nowUs / state.limit.tick) + ceilDiv(missing, state.limit.rate);
-      wait = larger(wait, smaller(MOST, tick * state.limit.tick - nowUs));
-    });
-    if (buckets.some(({ state, weight }) => weight > state.limit.capacity)) wait = -1n;
-  }
-  if (decision.operation === 'acquire' && granted > 0n) {
-    buckets.forEach(({ state }, i) => {
-      state.level = at(levels, i);
-      state.exists = true;
-      state.keep = true;
-    });
-  }
+  const wait = granted < want ? waitFor(buckets, levels, nowUs) : 0n;
+  if (isCharged) buckets.forEach(({ state }, i) => { put(state, at(levels, i)); });
   return { granted, wait };
+}
+
+function waitFor(buckets: readonly Charged[], levels: readonly bigint[], nowUs: bigint): bigint {
+  if (buckets.some(({ state, weight }) => weight > state.limit.capacity)) return -1n;
+  let wait = 0n;
+  buckets.forEach(({ state, units }, i) => {
+    const { tick, rate } = state.limit;
+    const missing = units - at(levels, i);
+    if (missing <= 0n) return;
+    // The first tick at whose beginning the level suffices, seen from now.
+    const due = larger(state.stamp, nowUs / tick) + ceilDiv(missing, rate);
+    wait = larger(wait, smaller(MOST, due * tick - nowUs));
+  });
+  return wait;
 }
 
 function toLimit(limit: ModelLimit): Limit {

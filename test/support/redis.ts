@@ -32,9 +32,7 @@ export interface RedisOptions {
 /** A Redis from REDIS_URL, a local binary or a container. Rejects with how to get one when there is none. */
 export async function openRedis(options: RedisOptions = {}): Promise<RedisFixture> {
   const { REDIS_URL } = process.env;
-  if (REDIS_URL !== undefined && REDIS_URL !== '' && options.args === undefined) {
-    return new ExternalRedis(REDIS_URL);
-  }
+  if (REDIS_URL && options.args === undefined) return new ExternalRedis(REDIS_URL);
   if (findBinary() !== undefined) return openRedisServer(options);
   return openContainer();
 }
@@ -151,7 +149,7 @@ export class RedisServer implements RedisFixture {
   async stop(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child?.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;
@@ -304,7 +302,7 @@ export async function openRedisSentinel(): Promise<RedisSentinel> {
   const replicaOf = ['--replicaof', `127.0.0.1 ${master.port}`];
   const replica = stack.use(await startOnFreePort(replicaOf, []));
   await eventually('the replica is in step', async () =>
-    String(await replica.client().info('replication')).includes('master_link_status:up'),
+    (await replica.client().info('replication')).includes('master_link_status:up'),
   );
   const sentinel = stack.use(await startSentinel());
   const commander = sentinel.client();
