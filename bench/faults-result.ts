@@ -1,0 +1,17 @@
+// What bench:faults found, as it is kept in bench/results.
+import type { MachineFacts } from './machine.ts';
+
+export interface FaultCheck {
+  readonly what: string;
+  /** With its unit, as the report shows it. */
+  readonly measured: string;
+  readonly bound: string;
+  readonly isMet: boolean;
+}
+
+export interface FaultsResult {
+  readonly at: string;
+  readonly machine: MachineFacts;
+  readonly deadlineMs: number;
+  readonly checks: readonly FaultCheck[];
+}

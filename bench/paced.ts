@@ -1,0 +1,31 @@
+// One turn of the open loop, in a process of its own on the load's core.
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import process from 'node:process';
+import { promisify } from 'node:util';
+import type { Contender } from './contender.ts';
+import type { OpenLoopResult } from './open-loop.ts';
+import type { PacedCell } from './peers-result.ts';
+import { LOAD_CORE } from './pinned-process.ts';
+
+const run = promisify(execFile);
+
+export async function measurePaced(
+  contender: Contender,
+  {
+    rate,
+    round,
+    seconds,
+  }: { readonly rate: number; readonly round: number; readonly seconds: number },
+): Promise<PacedCell> {
+  const program = path.join(import.meta.dirname, 'open-loop.ts');
+  const args = [program, String(contender.port), String(rate), String(seconds), 'paced'];
+  const { stdout } = await run('taskset', ['-c', String(LOAD_CORE), process.execPath, ...args], {
+    timeout: (seconds + 20) * 1_000,
+  });
+  const result = JSON.parse(stdout) as OpenLoopResult;
+  if (result.answered < result.sent * 0.99) {
+    throw new Error(`${contender.title} left requests unanswered: ${stdout}`);
+  }
+  return { contender: contender.name, round, perSecond: rate, ...result };
+}

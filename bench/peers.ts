@@ -1,0 +1,164 @@
+// npm run bench:peers: the sidecar against what people would use instead, in one run, in turns, on one upstream and one
+// Redis. Ratios are what counts. Ends by itself after some minutes.
+//   --rounds N    how often everybody gets a turn (default 3)
+//   --seconds N   how long a turn lasts (default 4)
+//   --check       exit 1 when a gate of the budget is missed
+//   --dry         keep no results
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import { openRedisServer } from '../test/support/redis.ts';
+import type { Contender } from './contender.ts';
+import { starts } from './contenders.ts';
+import type { Stage } from './contenders.ts';
+import { figuresOf, verdictOn } from './figures.ts';
+import { freePort } from './free-port.ts';
+import { QUIET_BUSY_SHARE, machineFacts, waitForQuiet } from './machine.ts';
+import { writeUpstream } from './nginx-text.ts';
+import { Meter } from './meter.ts';
+import { measurePaced } from './paced.ts';
+import type { Cell, PacedCell, PeersResult, Scenario } from './peers-result.ts';
+import { LOAD_CORE, PinnedProcess } from './pinned-process.ts';
+import { keepPeersResult, writeReport } from './report.ts';
+import { startRivals } from './rivals.ts';
+import { buildSidecar } from './sidecar.ts';
+import { measureSidecar } from './sidecar-facts.ts';
+import { printFigures, printTable } from './printout.ts';
+import { writeKeyScript } from './wrk.ts';
+
+const KEYS = 2_000;
+const CONNECTIONS = 32;
+const WARM_UP_SECONDS = 2;
+const RATES = [200, 2_000] as const;
+/** Longer waits help nobody: the run then says that the machine was not quiet. */
+const QUIET_WAIT_MS = 60_000;
+
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    check: { type: 'boolean', default: false },
+    dry: { type: 'boolean', default: false },
+  },
+});
+
+const rounds = Number(flags.rounds);
+const seconds = Number(flags.seconds);
+
+await using stack = new AsyncDisposableStack();
+const folder = await mkdtemp(path.join(tmpdir(), 'weir-bench-'));
+stack.defer(() => rm(folder, { recursive: true, force: true }));
+await buildSidecar();
+const busyShare = await waitForQuiet(QUIET_WAIT_MS);
+const isQuiet = busyShare < QUIET_BUSY_SHARE;
+if (!isQuiet)
+  say(`the machine is not quiet: ${(100 * busyShare).toFixed(0)} % busy with other work`);
+const stage = await openStage();
+const script = await writeKeyScript(folder, KEYS);
+const meter = await Meter.open(stage.redis);
+const result = await measureAll();
+printTable(result);
+const figures = figuresOf(result);
+printFigures(figures);
+for (const absent of result.absent) say(`absent: ${absent}`);
+if (!flags.dry) {
+  await keepPeersResult(result);
+  await writeReport();
+}
+const missed = figures.filter((figure) => verdictOn(figure) === 'gate missed');
+if (missed.length > 0) say(`${String(missed.length)} gate(s) missed`);
+if (flags.check && missed.length > 0) process.exitCode = 1;
+
+async function openStage(): Promise<Stage> {
+  const upstream = await freePort();
+  const config = await writeUpstream({ folder, name: 'upstream', port: upstream });
+  const nginx = stack.use(
+    new PinnedProcess('nginx', ['-e', '/dev/null', '-c', config], { core: LOAD_CORE }),
+  );
+  await nginx.listening(upstream);
+  const redis = stack.use(await openRedisServer());
+  return { stack, folder, upstream, redis: redis.port };
+}
+
+async function measureAll(): Promise<PeersResult> {
+  const sidecar = await measureSidecar(stage, meter);
+  const contenders: Contender[] = [];
+  for (const start of Object.values(starts)) contenders.push(await start(stage));
+  const rivals = await startRivals(stage);
+  contenders.push(...rivals.present);
+  const cells: Cell[] = [];
+  const paced: PacedCell[] = [];
+  for (const contender of contenders) await warmUp(contender);
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const contender of inTurn(contenders, round)) {
+      say(`round ${String(round)} of ${String(rounds)}: ${contender.title}`);
+      cells.push(...(await measureCells(contender, round)));
+      if (contender.name === 'weir-32') continue;
+      for (const rate of RATES) paced.push(await measurePaced(contender, { rate, round, seconds }));
+    }
+  }
+  const weir = cells.filter(({ contender }) => contender === 'weir');
+  const loadMb = Math.max(...weir.map(({ residentMb }) => residentMb));
+  return {
+    format: 1,
+    at: new Date().toISOString(),
+    machine: machineFacts(),
+    busyShare,
+    isQuiet,
+    rounds,
+    seconds,
+    cells,
+    paced,
+    sidecar: { ...sidecar, loadMb },
+    absent: rivals.absent,
+  };
+}
+
+/** Who begins changes with the round, so that no contender always runs on a warm or a hot machine. */
+function inTurn(contenders: readonly Contender[], round: number): readonly Contender[] {
+  const first = (round - 1) % contenders.length;
+  return [...contenders.slice(first), ...contenders.slice(0, first)];
+}
+
+async function warmUp(contender: Contender): Promise<void> {
+  const load = { connections: CONNECTIONS, seconds: WARM_UP_SECONDS };
+  await meter.load(contender, { ...load, port: contender.port, keys: { script } });
+  if (contender.refusingPort === undefined) return;
+  await meter.load(contender, { ...load, port: contender.refusingPort, keys: { key: 'deny' } });
+}
+
+async function measureCells(contender: Contender, round: number): Promise<Cell[]> {
+  const { name, port, refusingPort } = contender;
+  const load = { connections: CONNECTIONS, seconds };
+  const loads: [Scenario, Parameters<Meter['load']>[1]][] = [
+    ['hot', { ...load, port, keys: { key: 'hot' } }],
+    ['many', { ...load, port, keys: { script } }],
+  ];
+  if (refusingPort !== undefined) {
+    loads.push(['refused', { ...load, port: refusingPort, keys: { key: 'deny' } }]);
+  }
+  const cells: Cell[] = [];
+  for (const [scenario, options] of loads) {
+    const measured = await meter.load(contender, options);
+    assertVerdicts(name, scenario, measured);
+    cells.push({ contender: name, scenario, round, ...measured });
+  }
+  return cells;
+}
+
+/** A contender that admits what it should refuse, or the other way round, was not measured at all. */
+function assertVerdicts(
+  name: string,
+  scenario: Scenario,
+  { requests, refused }: { readonly requests: number; readonly refused: number },
+): void {
+  const share = refused / requests;
+  if (scenario === 'refused' ? share > 0.99 : share === 0) return;
+  throw new Error(`${name}, ${scenario}: ${String(refused)} of ${String(requests)} refused`);
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

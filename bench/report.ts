@@ -1,0 +1,143 @@
+// docs/performance.md, written from the newest results. `node bench/report.ts` writes it again.
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { FaultsResult } from './faults-result.ts';
+import { figuresOf } from './figures.ts';
+import type { MicroResult } from './micro-result.ts';
+import type { PeersResult } from './peers-result.ts';
+import { drawPeers } from './picture.ts';
+import {
+  FIGURE_HEADING,
+  LOAD_HEADING,
+  PACED_HEADING,
+  SCENARIOS,
+  figureRow,
+  loadRows,
+  pacedRows,
+} from './printout.ts';
+
+const root = path.join(import.meta.dirname, '..');
+const results = path.join(import.meta.dirname, 'results');
+
+/** Keeps a run as `peers-<date>.json`; a second one of the same day takes its place. */
+export async function keepPeersResult(result: PeersResult): Promise<void> {
+  await keep(`peers-${result.at.slice(0, 10)}.json`, result);
+}
+
+export async function keep(file: string, result: object): Promise<void> {
+  await mkdir(results, { recursive: true });
+  await writeFile(path.join(results, file), `${JSON.stringify(result, undefined, 1)}\n`);
+}
+
+export async function writeReport(): Promise<void> {
+  const peers = await newest<PeersResult>(/^peers-.*\.json$/);
+  const micro = await newest<MicroResult>(/^micro\.json$/);
+  const faults = await newest<FaultsResult>(/^faults\.json$/);
+  const text = [
+    '# Performance',
+    '',
+    'Written by `node bench/report.ts` from the newest results in `bench/results/`. `npm run bench:peers`,',
+    '`npm run bench:micro` and `npm run bench:faults` measure again.',
+    '',
+    ...(peers === undefined ? [] : peersText(peers)),
+    ...(faults === undefined ? [] : faultsText(faults)),
+    ...(micro === undefined ? [] : microText(micro)),
+  ];
+  await mkdir(path.join(root, 'docs'), { recursive: true });
+  await writeFile(path.join(root, 'docs', 'performance.md'), text.join('\n'));
+  if (peers === undefined) return;
+  const picture = drawPeers(
+    peers,
+    loadRows(peers, 'hot')
+      .map(({ contender }) => contender)
+      .filter((name) => name !== 'direct'),
+  );
+  await writeFile(path.join(root, 'docs', 'performance.svg'), picture);
+}
+
+function peersText(result: PeersResult): string[] {
+  const { machine } = result;
+  const quiet = result.isQuiet
+    ? 'Nobody else was at work on the machine.'
+    : `**The machine was not quiet**: ${(100 * result.busyShare).toFixed(0)} % of it were busy with other work just before. Ratios hold within their spread; latencies do not.`;
+  return [
+    '## Against what people would use instead',
+    '',
+    '![Processor time per request](performance.svg)',
+    '',
+    `${result.at.slice(0, 10)}, ${machine.processor}, ${String(machine.cores)} cores, ${String(machine.memoryGiB)} GiB, Linux ${machine.kernel}, Node ${machine.node}. ${quiet}`,
+    '',
+    `Everybody in one run, in turns, ${String(result.rounds)} rounds of ${String(result.seconds)} s: the same upstream (nginx, 1 kB), the same Redis, the same load (wrk, 32 connections). Proxy and Redis share one core, load and upstream the other. CPU is user and system time of all processes of a contender and of Redis, per answered request. Cells are medians over the rounds.`,
+    '',
+    ...(['hot', 'many', 'refused'] as const).flatMap((scenario) => [
+      `### ${SCENARIOS[scenario]}`,
+      '',
+      ...table([LOAD_HEADING, ...loadRows(result, scenario).map(({ cells }) => cells)]),
+      '',
+    ]),
+    '### Latency in an open loop',
+    '',
+    'Requests leave at a fixed rate whether or not earlier ones were answered. *Added* is the difference to the same rate without a proxy.',
+    '',
+    ...table([PACED_HEADING, ...pacedRows(result).map(({ cells }) => cells)]),
+    '',
+    '### The budget',
+    '',
+    `The sidecar is the installed bundle. Ratios are medians of the ratios within a round.`,
+    '',
+    ...table([FIGURE_HEADING, ...figuresOf(result).map(figureRow)]),
+    '',
+    ...result.absent.map((absent) => `- absent in this run: ${absent}`),
+    '',
+  ];
+}
+
+function faultsText({ at, deadlineMs, checks }: FaultsResult): string[] {
+  const rows = checks.map(({ what, measured, bound, isMet }) => [
+    what,
+    measured,
+    bound,
+    isMet ? 'met' : 'missed',
+  ]);
+  return [
+    '## When Redis freezes or dies',
+    '',
+    `${at.slice(0, 10)}. A real Redis is stopped (SIGSTOP) or killed under load; each decision may wait ${String(deadlineMs)} ms for it.`,
+    '',
+    ...table([['promise', 'measured', 'bound', ''], ...rows]),
+    '',
+  ];
+}
+
+function microText({ at, benches }: MicroResult): string[] {
+  const rows = benches.map(({ name, ns }) => [name, ns < 100 ? ns.toFixed(1) : ns.toFixed(0)]);
+  return [
+    '## The pieces',
+    '',
+    `${at.slice(0, 10)}. Nanoseconds an operation, mean of samples; the recorded baseline of \`npm run bench:micro\`.`,
+    '',
+    ...table([['operation', 'ns'], ...rows]),
+    '',
+  ];
+}
+
+/** A Markdown table as Prettier would leave it. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, i) =>
+    Math.max(3, ...rows.map((row) => (row[i] ?? '').length)),
+  );
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`;
+  const [heading = [], ...body] = rows;
+  return [line(heading), line(widths.map((width) => '-'.repeat(width))), ...body.map(line)];
+}
+
+/** The last file by name, hence by date; undefined when there is none. */
+async function newest<T>(pattern: RegExp): Promise<T | undefined> {
+  const files = (await readdir(results).catch(() => [])).filter((file) => pattern.test(file));
+  const last = files.sort().at(-1);
+  if (last === undefined) return undefined;
+  return JSON.parse(await readFile(path.join(results, last), 'utf8')) as T;
+}
+
+if (import.meta.main) await writeReport();
