@@ -52,7 +52,7 @@ export function findFaults(value: unknown): ValidationOutcome {
   const meant = new Set(unknown.map(({ meantPath }) => meantPath));
   const issues = result.success
     ? []
-    : result.error.issues.filter((issue) => !isMeant(issue, meant));
+    : result.error.issues.filter((issue) => !isMeant(issue, meant) && !isSafeRange(issue));
   const findings = issues.map((issue) => messageOf(issue, policySchema));
   return { kind: 'invalid', findings: [...unknown.map(({ finding }) => finding), ...findings] };
 }
@@ -126,6 +126,11 @@ function unknownField(path: FieldPath, name: string, names: readonly string[]): 
     finding: { segments: path, message: 'is not a field', advice, reason: 'unknown-field' },
     meantPath: meant === undefined ? undefined : JSON.stringify([...path.slice(0, -1), meant]),
   };
+}
+
+/** zod's own bound of an integer; each of ours has a narrower one, which it reports as well. */
+function isSafeRange(issue: z.core.$ZodIssue): boolean {
+  return issue.code === 'too_big' && issue.maximum === Number.MAX_SAFE_INTEGER;
 }
 
 function isMeant(issue: z.core.$ZodIssue, meant: ReadonlySet<string | undefined>): boolean {
