@@ -2,7 +2,9 @@
 import process from 'node:process';
 import { WeirError } from '../contract/errors.ts';
 import { describeRunConfig, type GivenFlags, parseRunConfig } from '../sidecar/config.ts';
-import { settings } from '../sidecar/run-settings.ts';
+import type { runSidecar } from '../sidecar/run.ts';
+import { type RunConfig, settings } from '../sidecar/run-settings.ts';
+import { WORKER_VARIABLE } from '../sidecar/workers/message.ts';
 import { NOT_IN_ORDER, wantsColour } from './terminal.ts';
 
 /** Flags as commander names them. Throws WeirError when the sidecar cannot start. */
@@ -12,15 +14,26 @@ export async function runSidecarCommand(given: GivenFlags): Promise<void> {
     process.stdout.write(`${JSON.stringify(describeRunConfig(config), undefined, 2)}\n`);
     return;
   }
-  const [{ runSidecar }, { openLog }] = await Promise.all([
-    import('../sidecar/run.ts'),
-    import('../sidecar/log.ts'),
-  ]);
+  const { openLog } = await import('../sidecar/log.ts');
   const log = openLog(config.logLevel);
+  if (process.env[WORKER_VARIABLE] === '1') {
+    const { runWorker } = await import('../sidecar/workers/worker.ts');
+    await runWorker(config, log);
+    return;
+  }
   const announce = (line: string): void => {
     process.stdout.write(`${line}\n`);
   };
-  await runSidecar(config, { log, announce }, untilSignalled()).catch(reportProblems);
+  const run = await chooseRole(config);
+  await run(config, { log, announce }, untilSignalled()).catch(reportProblems);
+}
+
+/** One process, or a parent with workers. */
+async function chooseRole(config: RunConfig): Promise<typeof runSidecar> {
+  if (config.workers > 1 || config.supervise) {
+    return (await import('../sidecar/workers/supervisor.ts')).runSupervisor;
+  }
+  return (await import('../sidecar/run.ts')).runSidecar;
 }
 
 /** A start that fails on a policy shows its lines, as `weir check` does. */

@@ -94,8 +94,8 @@ function parseOne(setting: Setting<unknown>, from: string, text: string): unknow
   }
 }
 
-/** Read by the wrapper itself, or by the tests' own processes. */
-const OTHER_VARIABLES: ReadonlySet<string> = new Set(['WEIR_INSTALL', 'WEIR_OUTPUT']);
+/** The installer's, and the mark of a worker process. */
+const OTHER_VARIABLES: ReadonlySet<string> = new Set(['WEIR_INSTALL', 'WEIR_WORKER']);
 
 function refuseUnknownVariables(environment: Readonly<Record<string, string | undefined>>): void {
   const known = new Set(settings.map((setting) => environmentName(setting.name)));

@@ -1,0 +1,47 @@
+// What parent and workers tell each other over the channel between them. Plain data; a connection travels beside a
+// message as its handle.
+import type { MetricDump } from '../admin/metric.ts';
+import type { Reply } from '../limiter/token-bucket.ts';
+import type { FailureKind } from '../store/store.ts';
+
+/** Set in a worker's environment: the same command line, the other role. */
+export const WORKER_VARIABLE = 'WEIR_WORKER';
+
+export type ToWorker =
+  /** The handle beside it is an accepted connection. */
+  | { readonly kind: 'connection' }
+  | { readonly kind: 'drain' }
+  /** Finish what is in flight within `graceMs`, then end. */
+  | { readonly kind: 'stop'; readonly graceMs: number }
+  | { readonly kind: 'ask'; readonly id: number; readonly what: 'metrics' | 'describe' }
+  | { readonly kind: 'decided'; readonly id: number; readonly reply: Reply }
+  | {
+      readonly kind: 'undecided';
+      readonly id: number;
+      readonly failure: FailureKind;
+      readonly detail: string;
+    };
+
+export type FromWorker =
+  | { readonly kind: 'ready' }
+  /** Why the worker cannot start: the parent gives up with the same words. */
+  | {
+      readonly kind: 'failed';
+      readonly code: string;
+      readonly details: Readonly<Record<string, unknown>>;
+      readonly cause: string | undefined;
+    }
+  | { readonly kind: 'metrics'; readonly id: number; readonly metrics: readonly MetricDump[] }
+  | { readonly kind: 'description'; readonly id: number; readonly description: unknown }
+  /** A batch for a store of the parent: limits as their stored text. */
+  | {
+      readonly kind: 'decide';
+      readonly id: number;
+      readonly store: StoreName;
+      readonly keys: readonly string[];
+      readonly limits: readonly string[];
+      readonly operations: readonly number[];
+    };
+
+/** `shared`: the embedded store; `pod`: the levels of `scope: Pod`, which all workers of a pod share. */
+export type StoreName = 'shared' | 'pod';

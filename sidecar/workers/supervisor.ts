@@ -1,0 +1,243 @@
+// The parent of one or several workers. It holds the listening socket and accepts, so that no connection is refused
+// while a worker restarts: connections wait here and are handed over when one is ready. Limits and metrics stay those
+// of one sidecar: the embedded store lives here, and numbers are added up here.
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { WeirError, type ErrorCode } from '../../contract/errors.ts';
+import { renderMetrics } from '../admin/metric.ts';
+import { openAdmin } from '../admin/server.ts';
+import type { Log } from '../log.ts';
+import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
+import type { RunConfig } from '../run-settings.ts';
+import type { HostPort } from '../setting.ts';
+import type { FromWorker } from './message.ts';
+import { WorkerProcess } from './worker-process.ts';
+import { WorkerStores } from './worker-stores.ts';
+
+/** A worker that answers no question for this long is left out of a scrape. */
+const ANSWER_WITHIN_MS = 2_000;
+/** Restarts without a pause, so that two crashes in a minute go unnoticed. */
+const QUICK_RESTARTS = 5;
+const RESTARTS_FORGOTTEN_MS = 60_000;
+/** A worker that cannot stay up must not eat the machine. */
+const SLOW_RESTART_MS = 1_000;
+
+/** Serves with `config.workers` workers until `signal` aborts. Throws what a worker's first start failed with. */
+export async function runSupervisor(
+  config: RunConfig,
+  { log, announce }: RunDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const team = stack.use(new Team(config, log));
+  await team.start();
+  const { server, address } = await listenOn(config.listen, (socket) => {
+    team.take(socket);
+  });
+  stack.defer(() => {
+    server.close();
+  });
+  const admin = stack.use(
+    await openAdmin(config.admin, {
+      whyNotReady: () => team.whyNotReady(),
+      metrics: () => team.renderMetrics(),
+      describe: () => team.describe(),
+      startDraining: () => {
+        team.startDraining();
+      },
+    }),
+  );
+  announce(describeReady(address, admin.address));
+  if (!signal.aborted) await once(signal, 'abort');
+  server.close();
+  await team.stop(Math.max(0, config.grace - CLOSING_MS));
+  log.info({ event: 'stopped' }, 'stopped');
+}
+
+class Team implements AsyncDisposable {
+  readonly #config: RunConfig;
+  readonly #log: Log;
+  readonly #stores = new WorkerStores();
+  readonly #workers = new Set<WorkerProcess>();
+  /** Accepted while no worker was ready. */
+  readonly #waiting: Socket[] = [];
+  readonly #restarts: number[] = [];
+  readonly #started = Promise.withResolvers<undefined>();
+  #gone = Promise.withResolvers<undefined>();
+  #isDraining = false;
+  #isStopping = false;
+  #hasStarted = false;
+  #turn = 0;
+
+  constructor(config: RunConfig, log: Log) {
+    this.#config = config;
+    this.#log = log;
+  }
+
+  async start(): Promise<void> {
+    for (let i = 0; i < this.#config.workers; i += 1) this.#open();
+    await this.#started.promise;
+    this.#hasStarted = true;
+  }
+
+  whyNotReady(): string | undefined {
+    if (this.#isDraining) return 'draining';
+    return this.#ready().length === 0 ? 'no worker is ready' : undefined;
+  }
+
+  /** In turn over the ready workers. */
+  take(socket: Socket): void {
+    const ready = this.#ready();
+    this.#turn += 1;
+    const worker = ready[this.#turn % Math.max(1, ready.length)];
+    if (worker?.handOver(socket) === true) return;
+    // Bounded like the connections of a proxy: what is beyond is refused.
+    if (this.#waiting.length >= this.#config.maxConnections) socket.destroy();
+    else this.#waiting.push(socket);
+  }
+
+  async renderMetrics(): Promise<string> {
+    const answers = await this.#askAll('metrics');
+    return renderMetrics(answers.flatMap((one) => (one.kind === 'metrics' ? [one.metrics] : [])));
+  }
+
+  async describe(): Promise<unknown> {
+    const [first] = await this.#askAll('describe');
+    return first?.kind === 'description' ? first.description : undefined;
+  }
+
+  startDraining(): void {
+    this.#isDraining = true;
+    for (const worker of this.#workers) worker.send({ kind: 'drain' });
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.startDraining();
+    this.#isStopping = true;
+    for (const socket of this.#waiting.splice(0)) socket.destroy();
+    for (const worker of this.#workers) worker.send({ kind: 'stop', graceMs });
+    this.#checkGone();
+    await this.#gone.promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopping = true;
+    for (const worker of this.#workers) worker.kill();
+    this.#checkGone();
+    await this.#gone.promise;
+  }
+
+  #open(): void {
+    const worker = new WorkerProcess({
+      onMessage: (from, message) => {
+        this.#receive(from, message);
+      },
+      onExit: (from, how) => {
+        this.#onExit(from, how);
+      },
+    });
+    this.#workers.add(worker);
+  }
+
+  #receive(worker: WorkerProcess, message: FromWorker): void {
+    switch (message.kind) {
+      case 'ready':
+        this.#onReady(worker);
+        break;
+      case 'decide':
+        this.#stores.decide(message, (answer) => {
+          worker.send(answer);
+        });
+        break;
+      case 'failed':
+        this.#started.reject(restoreError(message));
+        break;
+      case 'metrics':
+      case 'description':
+        break;
+    }
+  }
+
+  #onReady(worker: WorkerProcess): void {
+    worker.isReady = true;
+    if (this.#isDraining) worker.send({ kind: 'drain' });
+    for (const socket of this.#waiting.splice(0)) this.take(socket);
+    if (this.#ready().length === this.#config.workers) this.#started.resolve(undefined);
+  }
+
+  #onExit(worker: WorkerProcess, how: string): void {
+    this.#workers.delete(worker);
+    if (this.#isStopping) {
+      this.#checkGone();
+      return;
+    }
+    if (!this.#hasStarted) {
+      const right = 'a worker that starts; its own message is above';
+      this.#started.reject(
+        new WeirError('CONFIG_INVALID', {
+          where: '--workers',
+          given: `a worker ended: ${how}`,
+          right,
+        }),
+      );
+      return;
+    }
+    this.#log.error(
+      { event: 'worker-crashed', how, pid: worker.pid },
+      'a worker ended; restarting',
+    );
+    this.#restart();
+  }
+
+  #restart(): void {
+    const now = performance.now();
+    while ((this.#restarts[0] ?? Infinity) < now - RESTARTS_FORGOTTEN_MS) this.#restarts.shift();
+    this.#restarts.push(now);
+    if (this.#restarts.length <= QUICK_RESTARTS) this.#open();
+    else {
+      setTimeout(() => {
+        if (!this.#isStopping) this.#open();
+      }, SLOW_RESTART_MS);
+    }
+  }
+
+  #checkGone(): void {
+    if (this.#workers.size === 0) this.#gone.resolve(undefined);
+  }
+
+  #ready(): WorkerProcess[] {
+    return [...this.#workers].filter((worker) => worker.isReady);
+  }
+
+  async #askAll(what: 'metrics' | 'describe'): Promise<FromWorker[]> {
+    const asked = this.#ready().map((worker) => worker.ask(what, ANSWER_WITHIN_MS));
+    return (await Promise.all(asked)).filter((answer) => answer !== undefined);
+  }
+}
+
+function restoreError(failed: Extract<FromWorker, { kind: 'failed' }>): WeirError {
+  const options = failed.cause === undefined ? {} : { cause: new Error(failed.cause) };
+  // The code came from a WeirError of this same program.
+  return new WeirError(failed.code as ErrorCode, failed.details, options);
+}
+
+interface Listening {
+  readonly server: Server;
+  readonly address: HostPort;
+}
+
+/** Connections come paused: not a byte is read here. */
+async function listenOn(
+  { host, port }: HostPort,
+  onConnection: (socket: Socket) => void,
+): Promise<Listening> {
+  const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, onConnection);
+  server.listen({ host, port });
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    throw new WeirError('LISTEN_FAILED', { host, port }, { cause });
+  }
+  const { address, port: bound } = server.address() as AddressInfo;
+  return { server, address: { host: address, port: bound } };
+}

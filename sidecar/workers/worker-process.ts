@@ -1,0 +1,82 @@
+// One worker as the parent sees it: a child process with a channel, until it exits.
+import { type ChildProcess, fork } from 'node:child_process';
+import type { Socket } from 'node:net';
+import process from 'node:process';
+import { type FromWorker, type ToWorker, WORKER_VARIABLE } from './message.ts';
+
+export interface WorkerEvents {
+  readonly onMessage: (worker: WorkerProcess, message: FromWorker) => void;
+  /** Once, after the last message. */
+  readonly onExit: (worker: WorkerProcess, how: string) => void;
+}
+
+export class WorkerProcess {
+  isReady = false;
+  readonly #child: ChildProcess;
+  #nextId = 0;
+  readonly #questions = new Map<number, (answer: FromWorker | undefined) => void>();
+
+  constructor(events: WorkerEvents) {
+    const script = process.argv[1] ?? '';
+    this.#child = fork(script, process.argv.slice(2), {
+      env: { ...process.env, [WORKER_VARIABLE]: '1' },
+      // The ready line on stdout is the parent's to print.
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    this.#child.on('message', (message: FromWorker) => {
+      if (!this.#settle(message)) events.onMessage(this, message);
+    });
+    this.#child.once('exit', (code, signal) => {
+      for (const resolve of this.#questions.values()) resolve(undefined);
+      this.#questions.clear();
+      events.onExit(this, signal ?? `code ${code ?? 'unknown'}`);
+    });
+    // A channel that breaks ends with the process; `exit` says so.
+    this.#child.on('error', () => undefined);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  send(message: ToWorker): void {
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+
+  /** Hands a connection over; this process forgets it once it has arrived. False when the worker has gone. */
+  handOver(socket: Socket): boolean {
+    if (!this.#child.connected) return false;
+    const message: ToWorker = { kind: 'connection' };
+    this.#child.send(message, socket, { keepOpen: false }, () => undefined);
+    return true;
+  }
+
+  /** Undefined when the worker ends, or does not answer within `withinMs`. */
+  ask(what: 'metrics' | 'describe', withinMs: number): Promise<FromWorker | undefined> {
+    const { promise, resolve } = Promise.withResolvers<FromWorker | undefined>();
+    this.#nextId += 1;
+    const id = this.#nextId;
+    const giveUp = setTimeout(() => {
+      this.#questions.delete(id);
+      resolve(undefined);
+    }, withinMs);
+    this.#questions.set(id, (answer) => {
+      clearTimeout(giveUp);
+      resolve(answer);
+    });
+    this.send({ kind: 'ask', id, what });
+    return promise;
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+
+  #settle(message: FromWorker): boolean {
+    if (message.kind !== 'metrics' && message.kind !== 'description') return false;
+    const resolve = this.#questions.get(message.id);
+    this.#questions.delete(message.id);
+    resolve?.(message);
+    return true;
+  }
+}
