@@ -70,7 +70,8 @@ function dumpHistogram(name: string, histogram: Histogram): DumpedValue[] {
 
 /** Renders the dumps of one or several workers in Prometheus' text format. */
 export async function renderMetrics(dumps: readonly (readonly MetricDump[])[]): Promise<string> {
-  const { AggregatorRegistry } = await import('prom-client');
-  const registry = AggregatorRegistry.aggregate(dumps.map((dump) => [...dump]));
+  // A CommonJS package: its names are found under `default` both in sources and in the bundle.
+  const { default: prometheus } = await import('prom-client');
+  const registry = prometheus.AggregatorRegistry.aggregate(dumps.map((dump) => [...dump]));
   return registry.metrics();
 }

@@ -11,7 +11,7 @@ export interface AdminSubject {
   readonly whyNotReady: () => string | undefined;
   readonly metrics: () => Promise<string>;
   /** The effective configuration and the compiled policies, secrets redacted. */
-  readonly describe: () => unknown;
+  readonly describe: () => unknown; // or a promise of it
   readonly startDraining: () => void;
 }
 
@@ -38,7 +38,10 @@ const ROUTES: Readonly<Record<string, { readonly local: boolean; readonly answer
       contentType: 'text/plain; version=0.0.4; charset=utf-8',
     }),
   },
-  'GET /config': { local: true, answer: (subject) => json(200, subject.describe()) },
+  'GET /config': {
+    local: true,
+    answer: async (subject) => json(200, await subject.describe()),
+  },
   'POST /drain': {
     local: true,
     answer: (subject) => {
