@@ -200,7 +200,10 @@ function take(
     granted += 1n;
   }
   const wait = granted < want ? waitFor(buckets, levels, nowUs) : 0n;
-  if (isCharged) buckets.forEach(({ state }, i) => { put(state, at(levels, i)); });
+  if (isCharged)
+    buckets.forEach(({ state }, i) => {
+      put(state, at(levels, i));
+    });
   return { granted, wait };
 }
 
