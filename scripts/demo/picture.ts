@@ -38,7 +38,7 @@ export function drawPage(svg: string, summary: string): string {
 pre{background:#f8f9fa;padding:1rem;overflow:auto}</style></head>
 <body><h1>What was admitted</h1>
 <p>Each dot is a request: <b style="color:${ADMITTED}">admitted</b> or <b style="color:${REFUSED}">refused with 429</b>.
-The <b style="color:${LEVEL}">line</b> is the level of the tightest bucket, as the responses' <code>RateLimit</code> field told the client.</p>
+The <b style="color:${LEVEL}">line</b> is the level of the tightest bucket (its name beside it), as the responses' <code>RateLimit</code> field told the client.</p>
 ${svg}
 ${pre.outerHTML}
 </body></html>
@@ -59,19 +59,25 @@ function clientPanel(
     .filter((one) => one.client === client)
     .sort((a, b) => a.atMs - b.atMs)
     .map((one) => ({ ...one, s: one.atMs / 1_000, admitted: one.status < 400 }));
-  const levels = own.filter((one) => one.tokensLeft !== undefined);
+  const levels = own.flatMap(({ s, bucket }) => (bucket === undefined ? [] : [{ s, ...bucket }]));
   const admitted = own.filter((one) => one.admitted).length;
-  const top = Math.max(1, ...levels.map((one) => one.tokensLeft ?? 0));
+  const top = Math.max(1, ...levels.map((one) => one.tokens));
   return render(document, {
     title: `${client}: sent ${own.length}, admitted ${admitted}, refused ${own.length - admitted}`,
     height: 190,
-    y: { label: 'tokens left', domain: [0, top * 1.1], grid: true },
+    y: { label: 'tokens left in the tightest bucket', domain: [0, top * 1.1], grid: true },
     marks: [
-      Plot.lineY(levels, { x: 's', y: 'tokensLeft', stroke: LEVEL, curve: 'step-after' }),
+      Plot.lineY(levels, { x: 's', y: 'tokens', z: 'name', stroke: LEVEL, curve: 'step-after' }),
+      Plot.text(
+        levels,
+        Plot.selectLast({ x: 's', y: 'tokens', z: 'name', text: 'name', ...LABEL }),
+      ),
       Plot.dot(own, { x: 's', y: () => top * 1.05, r: 2.5, fill: dotColour }),
     ],
   });
 }
+
+const LABEL = { fill: LEVEL, textAnchor: 'end', dy: -8 } as const;
 
 function edgePanel(document: Document, { observations, fixedWindow }: Story): Panel {
   const greedy = observations
@@ -91,12 +97,18 @@ function edgePanel(document: Document, { observations, fixedWindow }: Story): Pa
     height: 150,
     y: { label: null },
     marks: [
-      Plot.ruleX([EDGE_MS / 1_000], { stroke: '#868e96', strokeDasharray: '4,3' }),
       Plot.tickX([...greedy, ...counter], {
         x: 's',
         y: 'who',
         stroke: dotColour,
         strokeWidth: 2,
+      }),
+      Plot.ruleX([EDGE_MS / 1_000], { stroke: '#212529', strokeDasharray: '4,3' }),
+      Plot.text([EDGE_MS / 1_000], {
+        x: (edge: number) => edge,
+        frameAnchor: 'top',
+        dy: -10,
+        text: () => 'edge of the window',
       }),
     ],
   });

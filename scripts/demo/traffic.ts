@@ -14,8 +14,14 @@ export interface Observation {
   readonly client: string;
   readonly atMs: number;
   readonly status: number;
-  /** Whole tokens left in the tightest bucket, as the response's RateLimit field said; undefined where it said nothing. */
-  readonly tokensLeft: number | undefined;
+  /** The tightest bucket, as the response's RateLimit field said; undefined where it said nothing. */
+  readonly bucket: Level | undefined;
+}
+
+export interface Level {
+  readonly name: string;
+  /** Whole tokens left. */
+  readonly tokens: number;
 }
 
 export const LENGTH_MS = 10_000;
@@ -66,7 +72,7 @@ export async function drive(
     const sentMs = performance.now() - start;
     pending.push(
       send({ agent, port, headers: client.headers }).then(({ status, rateLimit }) => {
-        see({ client: client.name, atMs: sentMs, status, tokensLeft: readTokens(rateLimit) });
+        see({ client: client.name, atMs: sentMs, status, bucket: readLevel(rateLimit) });
       }),
     );
   }
@@ -103,7 +109,7 @@ function send({ agent, port, headers }: Sending): Promise<{ status: number; rate
   return promise;
 }
 
-function readTokens(rateLimit: string): number | undefined {
-  const found = /;r=([0-9]+)/.exec(rateLimit);
-  return found === null ? undefined : Number(found[1]);
+function readLevel(rateLimit: string): Level | undefined {
+  const [, name, tokens] = /^"[^"]*\/([^"/]+)";r=([0-9]+)/.exec(rateLimit) ?? [];
+  return name === undefined ? undefined : { name, tokens: Number(tokens) };
 }
