@@ -19,12 +19,13 @@ describe('the buckets of a tier', () => {
     const tier = tierOf({ buckets: [bucketOf(5, 1), bucketOf(100, 50, 'burst')] });
 
     const [main, burst] = tier.buckets.map(({ bucket }) => bucket);
+    assert.ok(main && burst);
 
-    assert.equal(main?.windowSeconds, 5);
-    assert.equal(burst?.windowSeconds, 2);
-    assert.equal(burst?.name, 'burst');
-    assert.equal(burst?.policy, tier.policy);
-    assert.deepEqual(burst?.limit, bucketOf(100, 50).limit);
+    assert.equal(main.windowSeconds, 5);
+    assert.equal(burst.windowSeconds, 2);
+    assert.equal(burst.name, 'burst');
+    assert.equal(burst.policy, tier.policy);
+    assert.deepEqual(burst.limit, bucketOf(100, 50).limit);
   });
 
   test('round the seconds in which they fill up', () => {

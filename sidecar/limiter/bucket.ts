@@ -34,7 +34,7 @@ export interface BucketPlace {
   readonly tier: CompiledTier;
 }
 
-/** The buckets of one tier of one bundle, and the keys seen under it. */
+/** The buckets of one tier of one bundle, and the keys seen under it. Belongs to one limiter. */
 export class TierBuckets {
   readonly policy: CompiledPolicy;
   readonly rule: CompiledRule;
@@ -153,7 +153,7 @@ export class KeyedBucket {
 /** Bounds every stale case: a refund or reset elsewhere, a flush, a raised limit, a stepped clock. */
 export const MAX_KNOWLEDGE_US = 1_000_000;
 
-/** The buckets of one tier; built once per bundle. */
+/** The buckets of one tier; built once per bundle, for one limiter. */
 export function bucketsOfTier(
   policy: CompiledPolicy,
   rule: CompiledRule,

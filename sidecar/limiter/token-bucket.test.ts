@@ -3,13 +3,13 @@ import { describe, test } from 'node:test';
 import { StoredLimit } from './stored-limit.ts';
 import {
   ACQUIRE,
-  BucketState,
   CHARGE_DOWN,
   MAX_CLOCK_AHEAD_US,
   PEEK,
   REFUND,
   TokenBuckets,
   scaleExactly,
+  type BucketState,
   type BucketTable,
   type Reply,
 } from './token-bucket.ts';
@@ -37,6 +37,11 @@ class Table implements BucketTable {
   }
 }
 
+interface OneDecision {
+  readonly weight: number;
+  readonly under: StoredLimit;
+}
+
 class Bench {
   readonly table = new Table();
   readonly #twin = new TokenBuckets(this.table);
@@ -53,7 +58,8 @@ class Bench {
   }
 
   /** One decision over the first key. */
-  one(nowUs: number, operation: number, want: number, weight = 1, under = limit): Reply {
+  one(nowUs: number, operation: number, want: number, rest: Partial<OneDecision> = {}): Reply {
+    const { weight = 1, under = limit } = rest;
     return this.decide(nowUs, [operation, want, 0, 1, 1, weight], under);
   }
 
@@ -74,7 +80,7 @@ describe('acquiring', () => {
   test('grants as many of those asked for as there is, and says when the next passes', () => {
     const bench = new Bench();
 
-    assert.deepEqual(bench.one(T0, ACQUIRE, 3, 2), [T0, 2, 1_000_000, 1_000_000]);
+    assert.deepEqual(bench.one(T0, ACQUIRE, 3, { weight: 2 }), [T0, 2, 1_000_000, 1_000_000]);
   });
 
   test('passes at the end of the wait, not one µs earlier', () => {
@@ -88,8 +94,8 @@ describe('acquiring', () => {
   test('never can pay a cost above the capacity, and pays one that equals it', () => {
     const bench = new Bench();
 
-    assert.deepEqual(bench.one(T0, ACQUIRE, 1, 6).slice(1), [0, -1, 5_000_000]);
-    assert.deepEqual(bench.one(T0, ACQUIRE, 1, 5).slice(1), [1, 0, 0]);
+    assert.deepEqual(bench.one(T0, ACQUIRE, 1, { weight: 6 }).slice(1), [0, -1, 5_000_000]);
+    assert.deepEqual(bench.one(T0, ACQUIRE, 1, { weight: 5 }).slice(1), [1, 0, 0]);
   });
 
   test('takes from all buckets or from none', () => {
@@ -210,7 +216,7 @@ describe('charging down', () => {
   test('creates the bucket', () => {
     const bench = new Bench();
 
-    bench.one(T0, CHARGE_DOWN, 1, 100_000_000);
+    bench.one(T0, CHARGE_DOWN, 1, { weight: 100_000_000 });
 
     assert.equal(bench.state(), `0 ${T0} ${limit.text}`);
   });
@@ -247,10 +253,10 @@ describe('the clock', () => {
     });
     const bench = new Bench();
 
-    bench.one(T0 + 999_999, ACQUIRE, 5, 1, coarse);
+    bench.one(T0 + 999_999, ACQUIRE, 5, { under: coarse });
 
-    assert.equal(bench.one(T0 + 1_999_999, ACQUIRE, 1, 1, coarse)[1], 0);
-    assert.equal(bench.one(T0 + 2_000_000, ACQUIRE, 1, 1, coarse)[1], 1);
+    assert.equal(bench.one(T0 + 1_999_999, ACQUIRE, 1, { under: coarse })[1], 0);
+    assert.equal(bench.one(T0 + 2_000_000, ACQUIRE, 1, { under: coarse })[1], 1);
   });
 
   test('stands still for a year without overflowing the bucket', () => {
@@ -261,9 +267,9 @@ describe('the clock', () => {
       tickUs: 1,
     });
     const bench = new Bench();
-    bench.one(T0, ACQUIRE, 1_000, 1, fast);
+    bench.one(T0, ACQUIRE, 1_000, { under: fast });
 
-    assert.equal(bench.one(T0 + 31_622_400_000_000, PEEK, 1, 1, fast)[3], 1_000);
+    assert.equal(bench.one(T0 + 31_622_400_000_000, PEEK, 1, { under: fast })[3], 1_000);
   });
 });
 
@@ -285,7 +291,7 @@ describe('an edited limit', () => {
     const bench = new Bench();
     bench.one(T0, ACQUIRE, 3);
 
-    const level = bench.one(T0 + 400_000, PEEK, 1, 1, raised)[3];
+    const level = bench.one(T0 + 400_000, PEEK, 1, { under: raised })[3];
 
     assert.equal(level, (2 + 3) * 500_000 + 200_000);
   });
@@ -295,7 +301,7 @@ describe('an edited limit', () => {
     bench.one(T0, ACQUIRE, 5);
 
     for (let flip = 0; flip < 10; flip += 1) {
-      assert.equal(bench.one(T0, ACQUIRE, 1, 1, sameGeneration)[1], 0);
+      assert.equal(bench.one(T0, ACQUIRE, 1, { under: sameGeneration })[1], 0);
       assert.equal(bench.one(T0, ACQUIRE, 1)[1], 0);
     }
   });
@@ -304,7 +310,7 @@ describe('an edited limit', () => {
     const bench = new Bench();
     bench.one(T0, ACQUIRE, 5);
 
-    bench.one(T0, ACQUIRE, 1, 1, sameGeneration);
+    bench.one(T0, ACQUIRE, 1, { under: sameGeneration });
 
     assert.equal(bench.state(), `0 ${T0} ${sameGeneration.text}`);
   });
@@ -319,12 +325,12 @@ describe('an edited limit', () => {
     const bench = new Bench();
     bench.one(T0, ACQUIRE, 1);
 
-    assert.equal(bench.one(T0, PEEK, 1, 1, lowered)[3], 2_000_000);
+    assert.equal(bench.one(T0, PEEK, 1, { under: lowered })[3], 2_000_000);
   });
 
   test('that is older obeys the newer one, and the reply says so', () => {
     const bench = new Bench();
-    bench.one(T0, ACQUIRE, 8, 1, raised);
+    bench.one(T0, ACQUIRE, 8, { under: raised });
 
     assert.deepEqual(bench.one(T0, ACQUIRE, 1), [T0, 0, 500_000, 0, 1, raised.text]);
   });
@@ -334,7 +340,7 @@ describe('an edited limit', () => {
     const bench = new Bench();
     bench.one(T0, ACQUIRE, 5);
 
-    bench.one(T0, ACQUIRE, 1, 1, next);
+    bench.one(T0, ACQUIRE, 1, { under: next });
 
     assert.equal(bench.state(), `0 ${T0} ${limit.text}`);
   });
@@ -349,7 +355,7 @@ describe('an edited limit', () => {
     const bench = new Bench();
     bench.one(T0 + 1, ACQUIRE, 5);
 
-    bench.one(T0 + 1, ACQUIRE, 1, 1, coarse);
+    bench.one(T0 + 1, ACQUIRE, 1, { under: coarse });
 
     assert.equal(bench.state(), `0 ${T0 / 1_000_000 + 1} ${coarse.text}`);
   });

@@ -12,7 +12,6 @@ import {
   type KeyedBuckets,
   type TierBuckets,
 } from '../../sidecar/limiter/bucket.ts';
-import type { StoredLimit } from '../../sidecar/limiter/stored-limit.ts';
 import {
   TokenBuckets,
   type BucketState,
@@ -171,7 +170,7 @@ export class ManualScheduler implements Scheduler {
 class Table implements BucketTable {
   readonly states = new Map<string, BucketState>();
 
-  open(key: string, _limit: StoredLimit, _nowUs: number): BucketState | undefined {
+  open(key: string): BucketState | undefined {
     return this.states.get(key);
   }
 
