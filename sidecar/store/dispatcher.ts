@@ -192,8 +192,8 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#close(call);
       this.#countFailure(call, 'timeout');
       const before = call.breaker?.state ?? 'closed';
-      // A stalled event loop says nothing about the store.
-      if (nowUs - call.sentUs - lagUs < deadlineUs / 2) call.breaker?.onUnknown(nowUs);
+      // An event loop this late was the one that did not answer: it says nothing about the store.
+      if (lagUs >= deadlineUs / 2) call.breaker?.onUnknown(nowUs);
       else call.breaker?.onFailure(nowUs);
       this.#report(call, before, 'timeout', 'no reply within the deadline');
       this.#failCall(call, nowUs);
