@@ -66,10 +66,10 @@ function openApiSchema(): JsonSchema {
       'RateLimitPolicy limits the HTTP requests that reach the selected pods of its namespace.',
     required: ['spec'],
     properties: {
-      // The API server knows these; a structural schema may only name them.
       apiVersion: { type: 'string', description: 'Version of the schema.' },
       kind: { type: 'string', description: 'Kind of the object.' },
-      metadata: { type: 'object', description: 'Name, namespace, labels and annotations.' },
+      // The API server forbids any other word about it.
+      metadata: { type: 'object' },
       spec: structural(policySpecSchema),
       status: structural(policyStatusSchema),
     },

@@ -3,6 +3,8 @@ import * as z from 'zod';
 import type { FieldPath } from './problem.ts';
 
 export interface Children {
+  /** Whether the value is to be a list; otherwise an object. */
+  readonly isList: boolean;
   /** Fields an object has; empty for lists and maps. */
   readonly names: readonly string[];
   /** The schema of a child; undefined when there is no such field. */
@@ -14,12 +16,16 @@ export function childrenOf(schema: z.core.$ZodType): Children | undefined {
   const bare = unwrap(schema);
   if (bare instanceof z.ZodObject) {
     const shape = new Map<string | number, z.core.$ZodType>(Object.entries(bare.shape));
-    return { names: Object.keys(bare.shape), of: (segment) => shape.get(segment) };
+    return { isList: false, names: Object.keys(bare.shape), of: (segment) => shape.get(segment) };
   }
-  if (bare instanceof z.ZodArray) return { names: [], of: () => bare.element };
+  if (bare instanceof z.ZodArray) return { isList: true, names: [], of: () => bare.element };
   if (bare instanceof z.ZodRecord) {
     // zod passes over this name without a word.
-    return { names: [], of: (name) => (name === '__proto__' ? undefined : bare.valueType) };
+    return {
+      isList: false,
+      names: [],
+      of: (name) => (name === '__proto__' ? undefined : bare.valueType),
+    };
   }
   return undefined;
 }

@@ -105,7 +105,8 @@ interface Walk {
 function collectUnknown({ schema, value, path, found }: Walk): void {
   if (typeof value !== 'object' || value === null) return;
   const children = childrenOf(schema);
-  if (children === undefined) return;
+  // A list where an object is wanted has no fields to be misspelt, and the other way round.
+  if (children?.isList !== Array.isArray(value)) return;
   for (const [name, child] of Object.entries(value)) {
     const segment = Array.isArray(value) ? Number(name) : name;
     const next = [...path, segment];

@@ -141,13 +141,14 @@ function readScalar(
 
 function readAlias(reader: Reader, node: Alias, position: Position): unknown {
   const target = reader.anchors.get(node.source);
+  const place = { ...position, offset: offsetOf(node) };
   if (target === undefined) {
     const message = `refers to &${node.source}, which is not there`;
-    return refuse(reader, position, { message, advice: 'define the anchor before it is used' });
+    return refuse(reader, place, { message, advice: 'define the anchor before it is used' });
   }
   if (reader.open.has(target)) {
     const message = `refers to &${node.source}, which contains it`;
-    return refuse(reader, position, { message, advice: 'write the value out' });
+    return refuse(reader, place, { message, advice: 'write the value out' });
   }
   return readNode(reader, target, { ...position, depth: position.depth + 1 });
 }
