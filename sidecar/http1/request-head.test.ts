@@ -193,6 +193,7 @@ const refused: Readonly<Record<string, readonly [reason: string, text: string]>>
   'HTTP/1.2': ['version', `GET / HTTP/1.2\r\n${HOST}\r\n`],
   'HTTP/2.0': ['version', `GET / HTTP/2.0\r\n${HOST}\r\n`],
   'the preface of HTTP/2': ['http2-preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  'the method of that preface in HTTP/1.1': ['method', `PRI / HTTP/1.1\r\n${HOST}\r\n`],
   'a version in lower case': ['request-line', `GET / http/1.1\r\n${HOST}\r\n`],
   'a version of letters': ['request-line', `GET / HTTP/x.1\r\n${HOST}\r\n`],
   'a version with a comma': ['request-line', `GET / HTTP/1,1\r\n${HOST}\r\n`],

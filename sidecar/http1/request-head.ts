@@ -83,6 +83,7 @@ export class RequestHead extends FieldSection implements RequestView {
     const target = this.target;
     if (target.length > this.#maxTargetBytes) return 'target-too-long';
     if (this.method === 'CONNECT') return 'connect';
+    if (this.method === 'PRI') return 'method'; // reserved for the preface of HTTP/2 (RFC 9113 §11.6)
     for (let i = 0; i < target.length; i += 1) {
       if (!isTargetChar(target.charCodeAt(i))) return 'target';
     }

@@ -269,6 +269,7 @@ export class ClientConnection implements Waiter, SocketEvents {
   cut(framing: Framing): void {
     if (framing === 'close') this.socket.resetAndDestroy();
     else this.socket.destroy();
+    this.onGone();
   }
 
   onDrain(): void {

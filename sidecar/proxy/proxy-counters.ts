@@ -45,12 +45,17 @@ export class ProxyCounters {
     tunnel: 0,
     'upstream-stall': 0,
   };
-  readonly refusals = new Map<RefusalReason, number>();
+  readonly refusals: ReadonlyMap<RefusalReason, number>;
+  readonly #refusals = new Map<RefusalReason, number>();
   /** Request sent to response head received. */
   readonly upstreamSeconds: Histogram = new Histogram(upstreamBoundsSeconds);
 
+  constructor() {
+    this.refusals = this.#refusals;
+  }
+
   countRefusal(reason: RefusalReason): void {
-    this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
+    this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
   }
 
   countResponse(status: number): void {

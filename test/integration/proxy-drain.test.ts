@@ -1,0 +1,170 @@
+// Leaving without a dropped request: drain first, stop later.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ProxyFixture } from '../support/proxy-fixture.ts';
+import { eventually, RawSocket } from '../support/raw-socket.ts';
+import { AnsweringUpstream, ScriptedUpstream } from '../support/upstream.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const get = (target: string, fields = ''): string =>
+  `GET ${target} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`;
+
+describe('draining', () => {
+  it('closes the connection with every response from then on, and still takes new ones', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using fixture = await ProxyFixture.open(upstream);
+    const old = await fixture.connect();
+    old.send(get('/'));
+    assert.equal((await old.response()).fields.get('connection'), undefined);
+
+    fixture.proxy.startDraining();
+
+    for (const client of [old, await fixture.connect()]) {
+      client.send(get('/'));
+      assert.equal((await client.response()).fields.get('connection'), 'close');
+      assert.equal(await client.rest(), '');
+    }
+    const denied = await fixture.connect();
+    denied.send(get('/', 'X-Verdict: deny\r\n'));
+    assert.equal((await denied.response()).fields.get('connection'), 'close');
+  });
+
+  it('says close in a response that starts after it, and lets one that started before keep its word', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const [early, late] = [await fixture.connect(), await fixture.connect()];
+    early.send(get('/early'));
+    const forEarly = await upstream.accept();
+    late.send(get('/late'));
+    const forLate = await upstream.accept();
+    forEarly.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha');
+    await early.until('ha');
+
+    fixture.proxy.startDraining();
+    forEarly.send('lf');
+    forLate.send(OK);
+
+    assert.equal(await early.until('lf'), 'lf');
+    assert.equal((await late.response()).fields.get('connection'), 'close');
+    early.send(get('/next'));
+    const next = await askedFor(upstream, '/next');
+    next.send(OK);
+    assert.equal((await early.response()).fields.get('connection'), 'close');
+  });
+});
+
+/** The application's side of the connection that was asked for `target`. */
+async function askedFor(upstream: ScriptedUpstream, target: string): Promise<RawSocket> {
+  const find = (): RawSocket | undefined =>
+    upstream.connections.find((connection) => connection.received.includes(`GET ${target} `));
+  await eventually(() => find() !== undefined, target);
+  const found = find();
+  assert(found !== undefined);
+  return found;
+}
+
+describe('stopping', () => {
+  it('closes what is idle at once and finishes what is under way', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const idle = await fixture.connect();
+    const busy = await fixture.connect();
+    const sending = await fixture.connect();
+    busy.send(get('/'));
+    const application = await upstream.accept();
+    sending.send('GET /slow HT');
+    const { counters } = fixture.proxy;
+    await eventually(
+      () => counters.connectionsOpen === 3 && counters.bytesFromClients === 39,
+      'all',
+    );
+
+    const stopped = fixture.proxy.stop(10_000);
+
+    assert.equal(await idle.rest(), '');
+    application.send(OK);
+    const response = await busy.response();
+    assert.deepEqual([response.status, response.fields.get('connection')], [200, 'close']);
+    sending.send('TP/1.1\r\nHost: a\r\n\r\n');
+    (await upstream.accept()).send(OK);
+    assert.equal((await sending.response()).status, 200);
+    busy.end();
+    sending.end();
+    await stopped;
+    const refused = await RawSocket.connect(fixture.proxy.address.port);
+    assert.equal(refused.wasReset, true);
+  });
+
+  it('closes a connection whose response had promised to stay, once that is done', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    client.send(get('/'));
+    const application = await upstream.accept();
+    application.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha');
+    await client.until('ha');
+
+    const stopped = fixture.proxy.stop(10_000);
+    application.send('lf');
+
+    assert.equal(await client.rest(), 'lf');
+    client.end();
+    await stopped;
+    await application.gone();
+  });
+
+  it('cuts what has not finished when the grace is over', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    client.send(get('/'));
+    const application = await upstream.accept();
+    await application.until('\r\n\r\n');
+    let done = false;
+    const stopped = fixture.proxy.stop(10_000).then(() => {
+      done = true;
+    });
+    fixture.advance(9_500);
+    await new Promise(setImmediate);
+    assert.equal(done, false);
+
+    fixture.advance(1_000);
+
+    await stopped;
+    assert.equal(await client.rest(), '');
+    await application.gone();
+  });
+
+  it('cuts at once without grace, also when a longer one was given before', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    client.send(get('/'));
+    await (await upstream.accept()).until('\r\n\r\n');
+    const first = fixture.proxy.stop(60_000);
+
+    await Promise.all([first, fixture.proxy.stop(0)]);
+
+    assert.equal(await client.rest(), '');
+  });
+
+  it('cuts tunnels at the end of the grace', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n');
+    const application = await upstream.accept();
+    application.send(
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
+    );
+    await client.response();
+
+    const stopped = fixture.proxy.stop(1_000);
+    client.send('still open');
+    await application.until('still open');
+    fixture.advance(1_500);
+
+    await stopped;
+    await client.gone();
+  });
+});
