@@ -7,7 +7,7 @@ import type { RateLimitPolicy } from './policy.ts';
 import type { Rule } from './rule.ts';
 
 export interface FreshStart {
-  /** `shop/public-api/per-client/free/burst`; the tier is left out where the rule has none. */
+  /** `shop/public-api/per-client/free/burst`; the tier is `-` where the rule has none. */
   readonly bucket: string;
   readonly cause: 'new-policy' | 'scope' | 'key' | 'new-bucket';
 }

@@ -51,20 +51,21 @@ describe('a policy file', () => {
 
     assert(outcome.kind === 'policies');
     const [first, second] = outcome.documents;
-    assert.deepEqual(first?.placeOf(['spec', 'rules', 0, 'buckets', 0, 'capacity']), {
+    assert(first !== undefined && second !== undefined);
+    assert.deepEqual(first.placeOf(['spec', 'rules', 0, 'buckets', 0, 'capacity']), {
       file: 'p.yaml',
       document: 1,
       line: 8,
       column: 16,
     });
-    assert.deepEqual(second?.placeOf(['metadata', 'name']), {
+    assert.deepEqual(second.placeOf(['metadata', 'name']), {
       file: 'p.yaml',
       document: 2,
       line: 12,
       column: 12,
     });
     // What is not there is where its nearest ancestor is.
-    assert.deepEqual(first?.placeOf(['spec', 'rules', 0, 'mode']), {
+    assert.deepEqual(first.placeOf(['spec', 'rules', 0, 'mode']), {
       file: 'p.yaml',
       document: 1,
       line: 7,
