@@ -11,6 +11,8 @@ export class FaultProxy implements AsyncDisposable {
   delayMs = 0;
   /** New connections are refused while this is set. */
   refuses = false;
+  /** Connections ever accepted. */
+  opened = 0;
   readonly #server: Server;
   readonly #targetPort: number;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -57,6 +59,7 @@ export class FaultProxy implements AsyncDisposable {
   }
 
   #join(client: Socket): void {
+    this.opened += 1;
     if (this.refuses) {
       client.resetAndDestroy();
       return;
