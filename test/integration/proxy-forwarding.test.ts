@@ -27,7 +27,7 @@ async function answered(
   gate = new FieldGate(),
 ): Promise<string> {
   await using upstream = await ScriptedUpstream.open();
-  await using fixture = await ProxyFixture.open(upstream, { gate });
+  await using fixture = await ProxyFixture.openWith(upstream, gate);
   const client = await fixture.connect();
   client.send(request);
   const application = await upstream.accept();

@@ -1,6 +1,7 @@
 // Bodies flow both ways without being kept: backpressure reaches the sender, memory stays flat, bytes arrive intact.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { memoryUsage } from 'node:process';
 import { describe, it } from 'node:test';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/raw-socket.ts';
@@ -63,13 +64,13 @@ describe('a large body', () => {
     await using fixture = await ProxyFixture.open(upstream);
     const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${String(total)}\r\n\r\n`;
     const { client, application } = await openExchange(fixture, upstream, head);
-    const before = process.memoryUsage().rss;
+    const before = memoryUsage().rss;
 
     const received = drain(application, total);
     const sent = await pour(client, total);
 
     assert.equal(await received, sent);
-    assert(process.memoryUsage().rss - before < total, 'the body was not kept');
+    assert(memoryUsage().rss - before < total, 'the body was not kept');
     application.send(OK);
     assert.equal((await client.response()).body, 'ok');
   });
@@ -84,13 +85,13 @@ describe('a large body', () => {
     );
     application.send(`HTTP/1.1 200 OK\r\nContent-Length: ${String(total)}\r\n\r\n`);
     await client.until('\r\n\r\n');
-    const before = process.memoryUsage().rss;
+    const before = memoryUsage().rss;
 
     const received = drain(client, total);
     const sent = await pour(application, total);
 
     assert.equal(await received, sent);
-    assert(process.memoryUsage().rss - before < total, 'the body was not kept');
+    assert(memoryUsage().rss - before < total, 'the body was not kept');
   });
 
   it('passes intact in chunks of every size, both ways at once', async () => {

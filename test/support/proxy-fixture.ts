@@ -8,8 +8,7 @@ import type { Proxy } from '../../sidecar/proxy/proxy.ts';
 import { RawSocket } from './raw-socket.ts';
 import { FieldGate } from './simple-gate.ts';
 
-interface FixtureOptions<G> extends Omit<Partial<ProxyOptions>, 'upstream'> {
-  readonly gate?: G;
+interface FixtureOptions extends Omit<Partial<ProxyOptions>, 'upstream'> {
   /** Whether the test wants faults; otherwise one fails it. */
   readonly expectsFaults?: true;
 }
@@ -36,19 +35,19 @@ export class ProxyFixture<G extends Gate = FieldGate> implements AsyncDisposable
 
   static async open(
     upstream: { readonly port: number; readonly host?: string },
-    options: FixtureOptions<FieldGate> = {},
+    options: FixtureOptions = {},
   ): Promise<ProxyFixture> {
-    return ProxyFixture.openWith(upstream, options.gate ?? new FieldGate(), options);
+    return ProxyFixture.openWith(upstream, new FieldGate(), options);
   }
 
   static async openWith<G extends Gate>(
     upstream: { readonly port: number; readonly host?: string },
     gate: G,
-    options: FixtureOptions<G> = {},
+    options: FixtureOptions = {},
   ): Promise<ProxyFixture<G>> {
     const faults: unknown[] = [];
     const clock = { ms: 0 };
-    const { expectsFaults, gate: _gate, ...given } = options;
+    const { expectsFaults, ...given } = options;
     const proxy = await openProxy(
       {
         listen: { host: '127.0.0.1', port: 0 },
