@@ -15,7 +15,7 @@ import type { HopFields } from './forwarded-head.ts';
 import type { Answer, PendingAdmission, Verdict, Waiter } from './gate.ts';
 import { answerText, ownAnswers, refusalAnswer } from './own-answers.ts';
 import type { ProxyContext } from './proxy-context.ts';
-import { maxLingerBytes, sweepIntervalMs } from './proxy-options.ts';
+import { maxLingerBytes, maxPendingHeadBytes, sweepIntervalMs } from './proxy-options.ts';
 import { listenTo } from './socket-events.ts';
 import type { SocketEvents } from './socket-events.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
@@ -43,6 +43,8 @@ export class ClientConnection implements Waiter, SocketEvents {
   #held: Buffer | undefined;
   #looping = false;
   #closes = false;
+  /** This connection's share of `pendingHeadBytes`. */
+  #pendingBytes = 0;
   #lingered = 0;
 
   constructor(socket: Socket, context: ProxyContext, owner: Owner) {
@@ -131,7 +133,11 @@ export class ClientConnection implements Waiter, SocketEvents {
     const head = this.head;
     if (!head.begun) this.arm(this.#context.settings.timeouts.headMs);
     const outcome = head.feed(bytes.toString('latin1'));
-    if (outcome === 'more') return;
+    if (outcome === 'more') {
+      this.#keepPending(bytes.length);
+      return;
+    }
+    this.#dropPending();
     if (outcome === 'refused') {
       if (head.refusal === 'http2-preface') this.#onHttp2Preface();
       else this.refuse(head.refusal);
@@ -140,6 +146,19 @@ export class ClientConnection implements Waiter, SocketEvents {
     const following = head.text.length - head.end;
     if (following > 0) this.#held = bytes.subarray(bytes.length - following);
     this.#admit(head);
+  }
+
+  #keepPending(bytes: number): void {
+    this.#pendingBytes += bytes;
+    this.#context.pendingHeadBytes += bytes;
+    if (this.#context.pendingHeadBytes <= maxPendingHeadBytes) return;
+    this.#context.counters.headsShed += 1;
+    this.close(ownAnswers['too-many-heads']);
+  }
+
+  #dropPending(): void {
+    this.#context.pendingHeadBytes -= this.#pendingBytes;
+    this.#pendingBytes = 0;
   }
 
   // HTTP/2 by prior knowledge (RFC 9113 §3.3). `head.text` holds all that came, from the first byte of the preface on:
@@ -259,6 +278,7 @@ export class ClientConnection implements Waiter, SocketEvents {
   #linger(lastText: string): void {
     this.#state = 'lingering';
     this.#held = undefined;
+    this.#dropPending();
     this.head.reset();
     this.arm(this.#context.settings.timeouts.lingerMs);
     this.socket.end(lastText, 'latin1');
@@ -300,6 +320,7 @@ export class ClientConnection implements Waiter, SocketEvents {
     if (state === 'gone') return;
     this.#state = 'gone';
     this.#held = undefined;
+    this.#dropPending();
     this.#owner.onGone(this);
     if (state === 'exchanging') this.#exchange.onClientGone();
     if (state !== 'deciding') return;

@@ -210,6 +210,7 @@ export class Exchange {
       this.#retried = true;
       this.#context.counters.upstreamRetries += 1;
       this.#send(this.#pool.open(), undefined);
+      this.#client.resume();
     } else {
       this.#client.close(upstreamFailureAnswer(kind));
     }

@@ -10,6 +10,7 @@ export type OwnAnswerKind =
   | 'client-stall'
   | 'head-timeout'
   | 'too-many-connections'
+  | 'too-many-heads'
   | 'upstream-bad-response'
   | 'upstream-closed'
   | 'upstream-connect'
@@ -19,6 +20,7 @@ export const ownAnswers: Readonly<Record<OwnAnswerKind, Answer>> = {
   'client-stall': answer(408, 'Request Timeout', 'The request body did not arrive in time.'),
   'head-timeout': answer(408, 'Request Timeout', 'The request head did not arrive in time.'),
   'too-many-connections': answer(503, 'Service Unavailable', 'Too many connections are open.'),
+  'too-many-heads': answer(503, 'Service Unavailable', 'Too many request heads are unfinished.'),
   'upstream-bad-response': answer(502, 'Bad Gateway', 'The application sent no valid response.'),
   'upstream-closed': answer(502, 'Bad Gateway', 'The application closed without a response.'),
   'upstream-connect': answer(503, 'Service Unavailable', 'The application cannot be reached.'),

@@ -11,6 +11,8 @@ export interface ProxyContext {
   readonly now: () => number;
   /** The sweep's time in ms: it stands still between sweeps, so reading it costs nothing. */
   sweptMs: number;
+  /** Bytes of heads that have begun and not ended, over all client connections. */
+  pendingHeadBytes: number;
   /** `Date: …\r\n`, renewed by the sweep. */
   dateLine: string;
   /** `Via: 1.1 <name>\r\n`, or empty. */

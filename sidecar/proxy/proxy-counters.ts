@@ -16,6 +16,8 @@ export class ProxyCounters {
   connectionsTotal = 0;
   /** Connections refused because `maxConnections` were open. */
   connectionsRefused = 0;
+  /** Unfinished heads given up because all together had grown too large. */
+  headsShed = 0;
   /** Heads accepted by the parser, whatever became of them. */
   requestsTotal = 0;
   tunnelsOpen = 0;

@@ -71,6 +71,7 @@ class ListeningProxy implements Proxy {
       counters: this.counters,
       now: dependencies.now,
       sweptMs: 0,
+      pendingHeadBytes: 0,
       dateLine: '',
       draining: false,
       stopping: false,

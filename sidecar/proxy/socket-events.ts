@@ -34,7 +34,13 @@ export function listenTo(socket: Socket, owner: SocketEvents): void {
   });
 }
 
-function contain(socket: Socket, owner: SocketEvents, event: string, handle: () => void): void {
+/** Runs `handle` on an event; an exception goes to the owner's `onFault`. */
+export function contain(
+  socket: Socket,
+  owner: SocketEvents,
+  event: string,
+  handle: () => void,
+): void {
   socket.on(event, () => {
     try {
       handle();

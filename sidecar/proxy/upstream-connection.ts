@@ -10,7 +10,7 @@ import { forwardedInterimHead } from './forwarded-head.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import type { UpstreamErrorKind } from './proxy-counters.ts';
 import { maxInterimResponses, maxJoinedBytes } from './proxy-options.ts';
-import { listenTo } from './socket-events.ts';
+import { contain, listenTo } from './socket-events.ts';
 import type { SocketEvents } from './socket-events.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
@@ -42,7 +42,7 @@ export class UpstreamConnection implements SocketEvents {
     this.#body = new MessageBody(context.settings.limits);
     const { host, port } = context.settings.upstream;
     this.socket = connect({ host, port, noDelay: true, allowHalfOpen: true });
-    this.socket.once('connect', () => {
+    contain(this.socket, this, 'connect', () => {
       this.connecting = false;
       this.#exchange?.onUpstreamConnect();
     });

@@ -11,16 +11,12 @@ export class UpstreamPool {
     this.#context = context;
   }
 
-  get idleCount(): number {
-    return this.#idle.length;
-  }
-
   /** An idle connection, or a new one that is still connecting (writes to it wait). */
   take(): UpstreamConnection {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined) return this.open();
-      if (connection.usable && connection.idleUntilMs > this.#context.sweptMs) {
+      if (connection.usable) {
         connection.reused = true;
         return connection;
       }

@@ -1,7 +1,7 @@
 // What becomes of connections: order, reuse, refusals, bounds, faults.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { maxRefusedConnections } from '../../sidecar/proxy/proxy-options.ts';
+import { maxPendingHeadBytes, maxRefusedConnections } from '../../sidecar/proxy/proxy-options.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/raw-socket.ts';
 import type { RawSocket } from '../support/raw-socket.ts';
@@ -352,6 +352,37 @@ describe('the number of connections', () => {
     const last = await fixture.connect();
 
     assert.equal(await last.rest(), '');
+  });
+});
+
+describe('the heads that have begun and not ended', () => {
+  it('are bounded all together: the one that goes past it gets 503, and what ends makes room', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using fixture = await ProxyFixture.open(upstream);
+    const { counters } = fixture.proxy;
+    const part = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(65_000)}`;
+    const fitting = Math.floor(maxPendingHeadBytes / part.length);
+    const begin = async (): Promise<RawSocket> => {
+      const client = await fixture.connect();
+      const before = counters.bytesFromClients;
+      client.send(part);
+      await eventually(() => counters.bytesFromClients === before + part.length, 'the head');
+      return client;
+    };
+    const [first, second] = [await begin(), await begin()];
+    for (let n = 2; n < fitting; n += 1) await begin();
+    assert.equal(counters.headsShed, 0);
+
+    assert.equal((await (await begin()).response()).status, 503);
+    first.send('\r\n\r\n');
+    assert.equal((await first.response()).status, 200);
+    second.reset();
+    await eventually(() => counters.connectionsOpen === fitting, 'the reset');
+    await begin();
+    await begin();
+
+    assert.equal(counters.headsShed, 1);
+    assert.equal((await (await begin()).response()).status, 503);
   });
 });
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { memoryUsage } from 'node:process';
 import { describe, it } from 'node:test';
+import { maxJoinedBytes } from '../../sidecar/proxy/proxy-options.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/raw-socket.ts';
 import type { RawSocket } from '../support/raw-socket.ts';
@@ -121,6 +122,26 @@ describe('a large body', () => {
     assert.equal(await application.bytes(plain.length + 5), `${plain}0\r\n\r\n`);
     assert.equal(await client.bytes(plain.length + 5), `${plain}0\r\n\r\n`);
   });
+});
+
+describe('a body around the size that is joined to its head', () => {
+  for (const size of [maxJoinedBytes - 1, maxJoinedBytes, maxJoinedBytes + 1, 3 * maxJoinedBytes]) {
+    it(`of ${size} bytes passes intact both ways`, async () => {
+      await using upstream = await ScriptedUpstream.open();
+      await using fixture = await ProxyFixture.open(upstream);
+      const body = '\xff\0x'.repeat(size).slice(0, size);
+      const { client, application } = await openExchange(
+        fixture,
+        upstream,
+        `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n${body}`,
+      );
+      assert.equal(await application.bytes(size), body);
+
+      application.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${body}`);
+
+      assert.equal((await client.response()).body, body);
+    });
+  }
 });
 
 describe('backpressure', () => {
