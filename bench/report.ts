@@ -1,6 +1,8 @@
 // docs/performance.md, written from the newest results. `node bench/report.ts` writes it again.
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { format } from 'prettier';
+import type { ContenderName } from './contender.ts';
 import type { FaultsResult } from './faults-result.ts';
 import { figuresOf } from './figures.ts';
 import type { MicroResult } from './micro-result.ts';
@@ -17,6 +19,7 @@ import {
 } from './printout.ts';
 
 const root = path.join(import.meta.dirname, '..');
+const docs = path.join(root, 'docs');
 const results = path.join(import.meta.dirname, 'results');
 
 /** Keeps a run as `peers-<date>.json`; a second one of the same day takes its place. */
@@ -30,6 +33,20 @@ export async function keep(file: string, result: object): Promise<void> {
 }
 
 export async function writeReport(): Promise<void> {
+  const { markdown, picture } = await composeReport();
+  await mkdir(docs, { recursive: true });
+  await writeFile(path.join(docs, 'performance.md'), markdown);
+  if (picture !== undefined) await writeFile(path.join(docs, 'performance.svg'), picture);
+}
+
+export interface Report {
+  readonly markdown: string;
+  /** SVG; undefined while there are no results of bench:peers. */
+  readonly picture: string | undefined;
+}
+
+/** The report of the newest results. */
+export async function composeReport(): Promise<Report> {
   const peers = await newest<PeersResult>(/^peers-.*\.json$/);
   const micro = await newest<MicroResult>(/^micro\.json$/);
   const faults = await newest<FaultsResult>(/^faults\.json$/);
@@ -37,22 +54,22 @@ export async function writeReport(): Promise<void> {
     '# Performance',
     '',
     'Written by `node bench/report.ts` from the newest results in `bench/results/`. `npm run bench:peers`,',
-    '`npm run bench:micro` and `npm run bench:faults` measure again.',
+    '`npm run bench:micro -- --record` and `npm run bench:faults` measure again.',
     '',
     ...(peers === undefined ? [] : peersText(peers)),
     ...(faults === undefined ? [] : faultsText(faults)),
     ...(micro === undefined ? [] : microText(micro)),
   ];
-  await mkdir(path.join(root, 'docs'), { recursive: true });
-  await writeFile(path.join(root, 'docs', 'performance.md'), text.join('\n'));
-  if (peers === undefined) return;
-  const picture = drawPeers(
-    peers,
-    loadRows(peers, 'hot')
-      .map(({ contender }) => contender)
-      .filter((name) => name !== 'direct'),
-  );
-  await writeFile(path.join(root, 'docs', 'performance.svg'), picture);
+  return {
+    markdown: await format(text.join('\n'), { parser: 'markdown' }),
+    picture: peers === undefined ? undefined : drawPeers(peers, proxiesOf(peers)),
+  };
+}
+
+function proxiesOf(peers: PeersResult): readonly ContenderName[] {
+  return loadRows(peers, 'hot')
+    .map(({ contender }) => contender)
+    .filter((name) => name !== 'direct');
 }
 
 function peersText(result: PeersResult): string[] {
@@ -121,15 +138,10 @@ function microText({ at, benches }: MicroResult): string[] {
   ];
 }
 
-/** A Markdown table as Prettier would leave it. */
 function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, i) =>
-    Math.max(3, ...rows.map((row) => (row[i] ?? '').length)),
-  );
-  const line = (row: readonly string[]): string =>
-    `| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`;
+  const line = (row: readonly string[]): string => `| ${row.join(' | ')} |`;
   const [heading = [], ...body] = rows;
-  return [line(heading), line(widths.map((width) => '-'.repeat(width))), ...body.map(line)];
+  return [line(heading), line(heading.map(() => '---')), ...body.map(line)];
 }
 
 /** The last file by name, hence by date; undefined when there is none. */

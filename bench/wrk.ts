@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { LOAD_CORE } from './pinned-process.ts';
+import { LOAD_CORE, pinned } from './pinned-process.ts';
 
 export interface LoadResult {
   readonly requests: number;
@@ -26,9 +26,11 @@ const run = promisify(execFile);
 
 export async function loadWithWrk(options: LoadOptions): Promise<LoadResult> {
   const { port, connections, seconds, keys } = options;
+  const [file, ...before] = pinned(LOAD_CORE);
   const { stdout } = await run(
-    'taskset',
+    file,
     [
+      ...before,
       ...[
         '-c',
         String(LOAD_CORE),
