@@ -1,8 +1,13 @@
 // A bucket: how much may burst (`capacity`) and the sustained rate (`refill`). The bounds are those within which
 // every bucket compiles to exact integers (limit.ts).
 import * as z from 'zod';
-import { celIsDuration, celMilliseconds, DURATION_MAX_MS, durationSchema } from './duration.ts';
-import { parseDuration } from './duration.ts';
+import {
+  celIsDuration,
+  celMilliseconds,
+  DURATION_MAX_MS,
+  durationOf,
+  durationSchema,
+} from './duration.ts';
 import { integer, list, ruled, text } from './field.ts';
 import type { TextBounds } from './field.ts';
 
@@ -80,7 +85,6 @@ export const bucketsSchema: z.ZodType<Bucket[]> = ruled(
 
 // Exact: 10^8 · 3.2·10^10 is above 2^53.
 function fillsInTime({ capacity, refill }: Bucket): boolean {
-  const everyMs = parseDuration(refill.every);
-  if (everyMs === undefined) return true;
+  const everyMs = durationOf(refill.every);
   return BigInt(capacity) * BigInt(everyMs) <= BigInt(refill.tokens) * BigInt(DURATION_MAX_MS);
 }

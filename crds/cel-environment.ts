@@ -6,6 +6,7 @@
 // place. Its pattern must be a literal, so that it is compiled once, here, and never from what a client sent.
 import { Environment } from '@marcbachmann/cel-js';
 import type { ASTNode } from '@marcbachmann/cel-js';
+import { celFault, excerptOf } from './cel-fault.ts';
 import { compileExpression } from './regular-expression.ts';
 import type { CompiledExpression } from './regular-expression.ts';
 
@@ -109,7 +110,7 @@ export function createCelCompiler(): CelCompiler {
       try {
         return compileWith(environment, expression, result);
       } catch (error) {
-        return fault(expression, error);
+        return { kind: 'invalid', ...celFault(expression, error) };
       }
     },
   };
@@ -127,10 +128,9 @@ function compileWith(
     return { kind: 'invalid', message: limit, excerpt: excerptOf(expression, 0) };
   }
   const checked = program.check();
-  if (checked.error !== undefined) return fault(expression, checked.error);
-  const type = checked.type ?? 'dyn';
-  if (type !== result && type !== 'dyn') {
-    const message = `gives ${type}, not ${result}`;
+  if (!checked.valid) return { kind: 'invalid', ...celFault(expression, checked.error) };
+  if (checked.type !== result && checked.type !== 'dyn') {
+    const message = `gives ${String(checked.type)}, not ${result}`;
     return { kind: 'invalid', message, excerpt: excerptOf(expression, 0) };
   }
   return { kind: 'compiled', evaluate: (variables) => program({ ...variables }) as unknown };
@@ -220,28 +220,4 @@ function loopDepth(node: unknown): number {
 
 function isNode(value: unknown): value is ASTNode {
   return typeof value === 'object' && value !== null && 'op' in value && 'args' in value;
-}
-
-function fault(expression: string, error: unknown): CelOutcome {
-  const message = error instanceof Error ? summaryOf(error) : String(error);
-  return { kind: 'invalid', message, excerpt: excerptOf(expression, startOf(error)) };
-}
-
-function summaryOf(error: Error): string {
-  if ('summary' in error && typeof error.summary === 'string') return error.summary;
-  return error.message;
-}
-
-function startOf(error: unknown): number {
-  if (!(error instanceof Error) || !('range' in error)) return 0;
-  const { range } = error;
-  if (typeof range !== 'object' || range === null || !('start' in range)) return 0;
-  return typeof range.start === 'number' ? range.start : 0;
-}
-
-function excerptOf(expression: string, start: number): string {
-  const lineStart = expression.lastIndexOf('\n', start - 1) + 1;
-  const lineEnd = expression.indexOf('\n', start);
-  const line = expression.slice(lineStart, lineEnd === -1 ? undefined : lineEnd);
-  return `${line}\n${' '.repeat(start - lineStart)}^`;
 }

@@ -12,12 +12,12 @@ import type {
 import { nameOfBucket } from './bucket.ts';
 import type { Bucket } from './bucket.ts';
 import type { Cost } from './cost.ts';
-import { parseDuration } from './duration.ts';
+import { durationOf } from './duration.ts';
 import type { KeyPart } from './key.ts';
 import { limitOf } from './limit.ts';
 import type { FieldMatch, Match } from './match.ts';
 import type { FieldPath } from './problem.ts';
-import type { Rule } from './rule.ts';
+import type { Rule, Tier } from './rule.ts';
 import type { Sink } from './sink.ts';
 
 export interface RuleContext {
@@ -50,21 +50,19 @@ export function compileRule(
 }
 
 function compileTiers(rule: Rule, path: FieldPath, sink: Sink): CompiledTier[] {
-  if (rule.buckets !== undefined) {
-    return [{ name: ONLY_TIER, match: [], buckets: compileBuckets(rule.buckets) }];
-  }
-  return (rule.tiers ?? []).map(({ name, match, buckets }, index) => ({
-    name,
-    match: compileMatches(match, [...path, 'tiers', index, 'match'], sink),
-    buckets: compileBuckets(buckets),
+  const { buckets = [] } = rule;
+  const tiers: readonly Tier[] = rule.tiers ?? [{ name: ONLY_TIER, buckets }];
+  return tiers.map((tier, index) => ({
+    name: tier.name,
+    match: compileMatches(tier.match, [...path, 'tiers', index, 'match'], sink),
+    buckets: compileBuckets(tier.buckets),
   }));
 }
 
 function compileBuckets(buckets: readonly Bucket[]): CompiledTier['buckets'] {
   return buckets.map((bucket) => {
     const { capacity, refill } = bucket;
-    const every = parseDuration(refill.every);
-    assert(every !== undefined, 'the schema accepts durations only');
+    const every = durationOf(refill.every);
     return {
       name: nameOfBucket(bucket),
       limit: limitOf({ capacity, tokens: refill.tokens, every }),

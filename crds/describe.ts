@@ -1,7 +1,7 @@
 // A policy in plain words, for whoever wrote it to see whether it says what they meant.
 import { nameOfBucket } from './bucket.ts';
 import type { Bucket } from './bucket.ts';
-import { parseDuration } from './duration.ts';
+import { durationOf } from './duration.ts';
 import { conditionWords, keyWords, selectorWords } from './words.ts';
 import type { Match } from './match.ts';
 import type { PolicySpec, RateLimitPolicy } from './policy.ts';
@@ -167,8 +167,7 @@ const STEPS = [
 
 // The smallest unit of time that holds at least one token, or a day.
 function rateWords({ refill }: Bucket): string {
-  const everyMs = parseDuration(refill.every) ?? SECOND_MS;
-  const perMs = refill.tokens / everyMs;
+  const perMs = refill.tokens / durationOf(refill.every);
   const step = STEPS.find(({ ms }) => perMs * ms >= 1) ?? DAY;
   return `${Number((perMs * step.ms).toPrecision(3))} ${step.word}`;
 }

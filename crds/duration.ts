@@ -1,5 +1,6 @@
 // Durations are one integer and one unit. Compound ones (`1h30m`) cannot be bounded within the API server's CEL
 // budget, and floats would round; `90m` says the same.
+import assert from 'node:assert/strict';
 import type * as z from 'zod';
 import { milliseconds } from '../contract/units.ts';
 import type { Milliseconds } from '../contract/units.ts';
@@ -26,6 +27,13 @@ export function parseDuration(value: string): Milliseconds | undefined {
   return factor === undefined ? undefined : milliseconds(Number.parseInt(value, 10) * factor);
 }
 
+/** The milliseconds of a text that `durationSchema` has accepted. */
+export function durationOf(value: string): Milliseconds {
+  const duration = parseDuration(value);
+  assert(duration !== undefined, `not a duration: ${value}`);
+  return duration;
+}
+
 export const durationSchema: z.ZodType<string> = ruled(
   text('How often: one integer and one of ms, s, m, h, d, from 1ms to 366d.', {
     min: 2,
@@ -38,7 +46,7 @@ export const durationSchema: z.ZodType<string> = ruled(
       rule: `!self.matches('${CEL_PATTERN}') || (self.endsWith('d') ? int(self.replace('d', '')) <= ${String(DURATION_MAX_DAYS)} : duration(self) <= duration('${String(DURATION_MAX_DAYS * 24)}h'))`,
       message: `must be at most ${String(DURATION_MAX_DAYS)}d`,
       advice: `use a duration of at most ${String(DURATION_MAX_DAYS)}d`,
-      holds: (value) => (parseDuration(value) ?? 0) <= DURATION_MAX_MS,
+      holds: (value) => durationOf(value) <= DURATION_MAX_MS,
     },
   ],
 );

@@ -91,10 +91,16 @@ describe('a rule', () => {
     ]);
   });
 
-  it('is not asked where a field is wrong', () => {
-    assert.deepEqual(
-      schema.safeParse({ a: 'x', b: 0 }).error?.issues.map(({ path }) => path),
-      [['a']],
-    );
+  it('is not asked where a field is wrong, be it of the wrong type or out of bounds', () => {
+    const bounded = ruled(z.object({ a: z.int().max(1) }), [
+      { rule: 'self.a == 7', message: 'must be 7', advice: 'write 7', holds: ({ a }) => a === 7 },
+    ]);
+
+    for (const a of ['x', 2]) {
+      assert.deepEqual(
+        bounded.safeParse({ a }).error?.issues.map(({ path }) => path),
+        [['a']],
+      );
+    }
   });
 });

@@ -70,6 +70,14 @@ describe('an edit of a policy', () => {
     ]);
   });
 
+  it('is of a policy in the namespace default where it names none', () => {
+    const { metadata, ...rest } = policy();
+
+    assert.deepEqual(fresh(undefined, { ...rest, metadata: { name: metadata.name } }), [
+      'default/p/r/-/main new-policy',
+    ]);
+  });
+
   it('starts afresh with a new policy', () => {
     assert.deepEqual(fresh(undefined, policy()), ['shop/p/r/-/main new-policy']);
   });

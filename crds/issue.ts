@@ -1,4 +1,5 @@
 // Words for what zod found: what was wrong, what would be right.
+import assert from 'node:assert/strict';
 import * as z from 'zod';
 import type { FieldPath, Finding } from './problem.ts';
 import { descriptionOf, schemaAt } from './schema-tree.ts';
@@ -12,9 +13,7 @@ interface Words {
 
 /** Puts an issue into words; `root` is the schema it came from. */
 export function messageOf(issue: z.core.$ZodIssue, root: z.core.$ZodType): Finding {
-  const segments = issue.path.map((segment) =>
-    typeof segment === 'symbol' ? String(segment) : segment,
-  );
+  const segments = issue.path.filter((segment) => typeof segment !== 'symbol');
   return { segments, ...wordsOf(issue, { segments, root }), reason: 'value' };
 }
 
@@ -32,15 +31,14 @@ function wordsOf(issue: z.core.$ZodIssue, context: Context): Words {
 }
 
 function adviceOf(issue: z.core.$ZodIssue): string {
-  const advice: unknown = issue.code === 'custom' ? issue.params?.['advice'] : undefined;
-  return typeof advice === 'string' ? advice : 'see the reference of the policy';
+  assert(issue.code === 'custom', `no words for ${issue.code}`);
+  return String(issue.params?.['advice']);
 }
 
 function missing({ segments, root }: Context): Words {
-  const schema = schemaAt(root, segments);
-  const description = schema === undefined ? '' : descriptionOf(schema);
   const name = String(segments.at(-1));
-  return { message: 'is missing', advice: `write ${name}${description && `: ${description}`}` };
+  const description = descriptionOf(schemaAt(root, segments));
+  return { message: 'is missing', advice: `write ${name}: ${description}` };
 }
 
 const TYPES = new Map([
@@ -56,7 +54,7 @@ const TYPES = new Map([
 function wrongType(issue: z.core.$ZodIssueInvalidType, context: Context): Words {
   const { input } = issue;
   if (input === undefined) return missing(context);
-  const wanted = TYPES.get(issue.expected) ?? issue.expected;
+  const wanted = String(TYPES.get(issue.expected));
   return {
     message: `is ${shown(input)}, not ${wanted}`,
     advice: typeAdvice({ input, wanted, segments: context.segments }),
@@ -105,12 +103,15 @@ function outOfBounds(
 ): Words {
   if (Array.isArray(issue.input)) return wrongLength(issue, issue.input.length);
   const schema = schemaAt(root, segments);
-  const bounds = schema instanceof z.ZodNumber ? [schema.minValue, schema.maxValue] : [];
+  assert(schema instanceof z.ZodNumber);
   const side =
     issue.code === 'too_small'
       ? `below ${String(issue.minimum)}`
       : `above ${String(issue.maximum)}`;
-  return { message: `is ${String(issue.input)}, ${side}`, advice: `use ${bounds.join('..')}` };
+  return {
+    message: `is ${String(issue.input)}, ${side}`,
+    advice: `use ${String(schema.minValue)}..${String(schema.maxValue)}`,
+  };
 }
 
 function wrongLength(

@@ -48,6 +48,9 @@ describe('the limit of a bucket', () => {
   it('ends with an assertion outside of the bounds of the schema', () => {
     const every = milliseconds(366 * DAY_MS);
 
+    // A second does not divide 1001 ms; the smaller ticks do, and are too small.
+    const odd = { capacity: 1e15, tokens: 7, every: milliseconds(1_001) };
+    assert.throws(() => limitOf(odd), /no tick fits/);
     assert.throws(() => limitOf({ capacity: 1e9, tokens: 999_999_937, every }), /no tick fits/);
   });
 

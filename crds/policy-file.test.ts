@@ -122,6 +122,11 @@ describe('a policy file', () => {
     }
   });
 
+  it('takes a name without a value for null', () => {
+    assert.deepEqual(told(document('a', '  except:\n')), []);
+    assert.deepEqual(told('{kind, ? }'), ['p.yaml:1:1: has a field whose name is no word']);
+  });
+
   it('refuses other kinds by name', () => {
     assert.deepEqual(told('apiVersion: v1\nkind: List\nitems: []\n'), [
       'p.yaml:2:1: kind: "List" is not a kind that is read here',

@@ -1,7 +1,7 @@
 // From the text of a file to policies. Pure: whoever calls reads the file. A text of any kind (empty, binary,
 // huge, hostile) gets problems, never an exception.
 import { isScalar, LineCounter, parseAllDocuments } from 'yaml';
-import type { Document } from 'yaml';
+import type { Document, YAMLError } from 'yaml';
 import type { RateLimitPolicy } from './policy.ts';
 import { NO_PLACE, problemAt } from './problem.ts';
 import type { FieldPath, Finding, Place, Problem } from './problem.ts';
@@ -89,23 +89,17 @@ function unreadable(text: string): Finding | undefined {
   return fileFinding(message, 'write YAML or JSON in UTF-8');
 }
 
-// The library composes nested nodes by recursion: brackets by the ten thousand exhaust its stack, and nothing else.
 function parseDocuments(text: string, lines: LineCounter): Documents | Finding {
-  try {
-    const documents = parseAllDocuments(text, {
-      lineCounter: lines,
-      schema: 'failsafe',
-      version: '1.1',
-      uniqueKeys: false,
-      prettyErrors: false,
-      strict: true,
-    });
-    if ('empty' in documents) return [];
-    return documents.length > DOCUMENTS_MAX ? TOO_MANY : documents;
-  } catch (error) {
-    if (error instanceof RangeError) return TOO_DEEP;
-    throw error;
-  }
+  const documents = parseAllDocuments(text, {
+    lineCounter: lines,
+    schema: 'failsafe',
+    version: '1.1',
+    uniqueKeys: false,
+    prettyErrors: false,
+    strict: true,
+  });
+  if ('empty' in documents) return [];
+  return documents.length > DOCUMENTS_MAX ? TOO_MANY : documents;
 }
 
 interface Source {
@@ -142,9 +136,9 @@ function readPolicy(parsed: Document.Parsed, source: Source): DocumentOutcome {
   return { kind: 'problems', problems: [...unsound, ...problems].sort(inSourceOrder) };
 }
 
-// The library composes nested nodes by recursion and reports the end of its stack as an error of the text.
-function syntaxFinding({ message }: Error): Finding {
-  if (message.startsWith('Maximum call stack')) return TOO_DEEP;
+// The library composes nested nodes by recursion, and says so when its stack is at an end.
+function syntaxFinding({ code, message }: YAMLError): Finding {
+  if (code === 'RESOURCE_EXHAUSTION') return TOO_DEEP;
   return fileFinding(message, 'check quotes, brackets and indentation');
 }
 

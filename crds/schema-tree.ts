@@ -1,4 +1,5 @@
 // Walks a zod schema the way a value is walked: by field names and list indexes.
+import assert from 'node:assert/strict';
 import * as z from 'zod';
 import type { FieldPath } from './problem.ts';
 
@@ -30,14 +31,15 @@ export function childrenOf(schema: z.core.$ZodType): Children | undefined {
   return undefined;
 }
 
-/** The schema at a path; undefined when the path leaves the schema. */
-export function schemaAt(schema: z.core.$ZodType, path: FieldPath): z.core.$ZodType | undefined {
-  let current: z.core.$ZodType | undefined = schema;
+/** The schema at a path. Asserts that the path stays within the schema. */
+export function schemaAt(schema: z.core.$ZodType, path: FieldPath): z.core.$ZodType {
+  let current = schema;
   for (const segment of path) {
-    if (current === undefined) return undefined;
-    current = childrenOf(current)?.of(segment);
+    const child = childrenOf(current)?.of(segment);
+    assert(child !== undefined, `no schema at ${path.join('.')}`);
+    current = child;
   }
-  return current === undefined ? undefined : unwrap(current);
+  return unwrap(current);
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
@@ -48,7 +50,7 @@ function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
   return isWrapped ? unwrap(schema.def.innerType) : schema;
 }
 
-/** What the schema says about itself; empty without a description. */
+/** What the schema says about itself. */
 export function descriptionOf(schema: z.core.$ZodType): string {
-  return z.globalRegistry.get(schema)?.description ?? '';
+  return String(z.globalRegistry.get(schema)?.description);
 }

@@ -30,7 +30,7 @@ export function editDistance(a: string, b: string): number {
     beforeLast = last;
     last = row;
   }
-  return last.at(-1) ?? 0;
+  return Number(last[b.length]);
 }
 
 interface Cell {

@@ -131,7 +131,8 @@ function unknownField(path: FieldPath, name: string, names: readonly string[]): 
 
 /** zod's own bound of an integer; each of ours has a narrower one, which it reports as well. */
 function isSafeRange(issue: z.core.$ZodIssue): boolean {
-  return issue.code === 'too_big' && issue.maximum === Number.MAX_SAFE_INTEGER;
+  if (issue.code === 'too_big') return issue.maximum === Number.MAX_SAFE_INTEGER;
+  return issue.code === 'too_small' && issue.minimum === Number.MIN_SAFE_INTEGER;
 }
 
 function isMeant(issue: z.core.$ZodIssue, meant: ReadonlySet<string | undefined>): boolean {

@@ -63,7 +63,7 @@ export function keyWords(key: readonly KeyPart[]): string {
   return key.map(partWords).join(' and ');
 }
 
-const MARKERS = new Map([
+const MARKERS = new Map<string | undefined, string>([
   ['clientIP', 'client address'],
   ['path', 'path'],
   ['method', 'method'],
@@ -79,7 +79,7 @@ function partWords(part: KeyPart): string {
   if (pathSegment !== undefined) return `segment ${String(pathSegment.index)} of the path`;
   if (constant !== undefined) return `constant ${JSON.stringify(constant.value)}`;
   if (cel !== undefined) return `value of \`${cel.expression}\``;
-  return MARKERS.get(kindOfPart(part) ?? '') ?? '';
+  return String(MARKERS.get(kindOfPart(part)));
 }
 
 /** `pods with app=api`, or `every opted-in pod of the namespace`. */

@@ -1,7 +1,7 @@
 // One YAML document as plain JSON values, together with the places its fields come from. Reading is ours, not the
 // library's: it resolves scalars as kubectl does, refuses a key that is there twice, and bounds what aliases and
 // nesting may unfold to, so that no text can exhaust the reader.
-import { isAlias, isMap, isPair, isScalar, isSeq } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq } from 'yaml';
 import type { Alias, Document, Node, Pair, YAMLMap, YAMLSeq } from 'yaml';
 import type { FieldPath, Finding } from './problem.ts';
 import { formatPath } from './problem.ts';
@@ -63,7 +63,7 @@ function nearestOffset(offsets: ReadonlyMap<string, number>, path: FieldPath): n
     const offset = offsets.get(formatPath(path.slice(0, length)));
     if (offset !== undefined) return offset;
   }
-  return offsets.get('') ?? 0;
+  return Number(offsets.get(''));
 }
 
 function readNode(reader: Reader, node: unknown, position: Position): unknown {
@@ -130,7 +130,7 @@ function readScalar(
   node: { readonly value?: unknown; readonly tag?: string; readonly type?: string },
   position: Position,
 ): unknown {
-  const source = typeof node.value === 'string' ? node.value : '';
+  const source = String(node.value);
   if (node.tag === STRING_TAG) return source;
   if (node.tag !== undefined && !PLAIN_TAGS.has(node.tag)) {
     const advice = 'remove the tag';
@@ -155,10 +155,9 @@ function readAlias(reader: Reader, node: Alias, position: Position): unknown {
 
 function readSeq(reader: Reader, node: YAMLSeq, { path, depth }: Position): unknown {
   reader.open.add(node);
-  const items = node.items.map((item, index) => {
-    const child = isPair(item) ? undefined : item;
-    return readNode(reader, child, { path: [...path, index], depth: depth + 1 });
-  });
+  const items = node.items.map((item, index) =>
+    readNode(reader, item, { path: [...path, index], depth: depth + 1 }),
+  );
   reader.open.delete(node);
   return items;
 }

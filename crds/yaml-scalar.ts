@@ -23,7 +23,7 @@ export function plainScalar(source: string): string | number | boolean | null {
   if (source.length > NUMBER_LENGTH_MAX || !/^[-+.0-9]/.test(source)) return source;
   const digits = source.replaceAll('_', '');
   const integer = INTEGER.exec(digits);
-  if (integer !== null) return integerOf(integer[1] === '-', integer[2] ?? '');
+  if (integer !== null) return integerOf(integer[1] === '-', String(integer[2]));
   return FLOAT.test(digits) ? Number(digits) : source;
 }
 
