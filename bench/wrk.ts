@@ -31,14 +31,7 @@ export async function loadWithWrk(options: LoadOptions): Promise<LoadResult> {
     file,
     [
       ...before,
-      ...[
-        '-c',
-        String(LOAD_CORE),
-        'wrk',
-        '-t1',
-        `-c${String(connections)}`,
-        `-d${String(seconds)}s`,
-      ],
+      ...['wrk', '-t1', `-c${String(connections)}`, `-d${String(seconds)}s`],
       ...('script' in keys ? ['-s', keys.script] : ['-H', `X-Api-Key: ${keys.key}`]),
       ...['--latency', `http://127.0.0.1:${String(port)}/`],
     ],
