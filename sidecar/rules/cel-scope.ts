@@ -7,7 +7,8 @@ import { textOf } from './byte-string.ts';
 import type { ClientFact } from './client-address.ts';
 import type { CelClasses, CelProgram } from './expressions.ts';
 import { eachQueryPair } from './field-pairs.ts';
-import type { RequestFacts, TokenSource } from './request-facts.ts';
+import type { RequestFacts } from './request-facts.ts';
+import type { TokenFact } from './token-fact.ts';
 import { rawPath, rawQuery } from './request-target.ts';
 import type { RuleCounters } from './rule-counters.ts';
 
@@ -17,7 +18,7 @@ export interface CelScopeOptions {
   readonly classes: CelClasses;
   readonly facts: RequestFacts;
   readonly client: ClientFact;
-  readonly tokens: TokenSource | undefined;
+  readonly tokens: TokenFact | undefined;
   readonly counters: RuleCounters;
 }
 

@@ -8,13 +8,8 @@ import type { FieldNames, HeaderFact, PairFact } from './field-names.ts';
 import { RequestSnapshot } from './request-snapshot.ts';
 import { normalPath, rawQuery } from './request-target.ts';
 import type { RequestView } from './request-view.ts';
-import type { Claims, TokenVerifier } from './token-verifier.ts';
-
-/** Where the tokens of a policy come from and who verifies them. */
-export interface TokenSource {
-  readonly verifier: TokenVerifier;
-  readonly header: HeaderFact;
-}
+import type { TokenFact } from './token-fact.ts';
+import type { Claims } from './token-verifier.ts';
 
 // RFC 6750 §2.1
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i;
@@ -139,18 +134,20 @@ export class RequestFacts {
   }
 
   /** The claims of a verified token; undefined without one. May set `claimsPending`. */
-  claims(source: TokenSource): Claims | undefined {
-    const token = this.token(source);
-    if (token === undefined) return undefined;
-    const state = source.verifier.known(token);
-    if (state === undefined) this.claimsPending = this.mayVerify;
+  claims(fact: TokenFact): Claims | undefined {
+    const { token, state } = this.token(fact);
+    if (token !== undefined && state === undefined) this.claimsPending = this.mayVerify;
     return state?.kind === 'verified' ? state.claims : undefined;
   }
 
-  /** The bearer token; undefined when there is none or more than one. */
-  token(source: TokenSource): string | undefined {
-    const value = this.soleHeader(source.header);
-    return value === undefined ? undefined : BEARER.exec(value)?.[1];
+  /** Brings the bearer token, and what is known about it, up to date. */
+  token(fact: TokenFact): TokenFact {
+    if (fact.epoch === this.epoch) return fact;
+    fact.epoch = this.epoch;
+    const value = this.soleHeader(fact.header);
+    fact.token = value === undefined ? undefined : BEARER.exec(value)?.[1];
+    fact.state = fact.token === undefined ? undefined : fact.verifier.known(fact.token);
+    return fact;
   }
 
   readonly #keepQuery = (name: string, value: string): void => {

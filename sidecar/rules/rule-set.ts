@@ -10,13 +10,13 @@ import type { Expressions } from './expressions.ts';
 import { FieldNames } from './field-names.ts';
 import { compileAny, never } from './match.ts';
 import { RequestFacts } from './request-facts.ts';
-import type { TokenSource } from './request-facts.ts';
+import type { TokenFact } from './token-fact.ts';
 import type { RequestView } from './request-view.ts';
 import { newRuleCounters } from './rule-counters.ts';
 import type { RuleCounters } from './rule-counters.ts';
 import { RuleIndex } from './rule-index.ts';
 import { RuleTerms } from './rule-terms.ts';
-import { loadTokenSources } from './token-sources.ts';
+import { loadTokenFacts } from './token-facts.ts';
 
 export interface RuleDeps {
   /** Wall clock: tokens carry calendar time. */
@@ -48,7 +48,7 @@ export async function compileRules(bundle: Bundle, deps: RuleDeps): Promise<Rule
     counters,
     facts: new RequestFacts(names),
     expressions: await loadExpressions(policies),
-    tokens: await loadTokenSources(policies, { names, counters, nowMs: deps.nowMs }),
+    tokens: await loadTokenFacts(policies, { names, counters, nowMs: deps.nowMs }),
   };
   return new RuleSet(policies, parts);
 }
@@ -58,7 +58,7 @@ interface RuleSetParts {
   readonly counters: RuleCounters;
   readonly facts: RequestFacts;
   readonly expressions: Expressions;
-  readonly tokens: ReadonlyMap<CompiledPolicy, TokenSource>;
+  readonly tokens: ReadonlyMap<CompiledPolicy, TokenFact>;
 }
 
 export class RuleSet {
@@ -69,7 +69,7 @@ export class RuleSet {
   readonly #index: RuleIndex;
   readonly #candidates: Uint32Array;
   readonly #facts: RequestFacts;
-  readonly #tokens: ReadonlySet<TokenSource>;
+  readonly #tokens: ReadonlySet<TokenFact>;
 
   /** Use `compileRules`. */
   constructor(policies: readonly CompiledPolicy[], parts: RuleSetParts) {
@@ -101,10 +101,9 @@ export class RuleSet {
   async verifyClaims(view: RequestView): Promise<void> {
     this.#facts.begin(view, true);
     const running: Promise<void>[] = [];
-    for (const source of this.#tokens) {
-      const token = this.#facts.token(source);
-      if (token === undefined || source.verifier.known(token) !== undefined) continue;
-      running.push(source.verifier.verify(token));
+    for (const fact of this.#tokens) {
+      const { token, state, verifier } = this.#facts.token(fact);
+      if (token !== undefined && state === undefined) running.push(verifier.verify(token));
     }
     await Promise.all(running);
   }

@@ -7,7 +7,8 @@ import { CelScope } from './cel-scope.ts';
 import type { ClientFact } from './client-address.ts';
 import type { Expressions } from './expressions.ts';
 import type { FieldNames } from './field-names.ts';
-import type { RequestFacts, TokenSource } from './request-facts.ts';
+import type { RequestFacts } from './request-facts.ts';
+import type { TokenFact } from './token-fact.ts';
 import type { RuleCounters } from './rule-counters.ts';
 
 export interface RuleTermsOptions {
@@ -15,7 +16,7 @@ export interface RuleTermsOptions {
   readonly facts: RequestFacts;
   readonly client: ClientFact;
   /** Present exactly when the policy says who issues tokens. */
-  readonly tokens: TokenSource | undefined;
+  readonly tokens: TokenFact | undefined;
   readonly expressions: Expressions;
   readonly counters: RuleCounters;
 }
@@ -23,7 +24,7 @@ export interface RuleTermsOptions {
 export class RuleTerms {
   readonly names: FieldNames;
   readonly client: ClientFact;
-  readonly tokens: TokenSource | undefined;
+  readonly tokens: TokenFact | undefined;
   readonly #expressions: Expressions;
   readonly #scope: CelScope | undefined;
 

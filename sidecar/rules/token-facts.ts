@@ -3,32 +3,31 @@
 import type { CompiledJwt, CompiledPolicy } from '../../contract/bundle.ts';
 import { WeirError } from '../../contract/errors.ts';
 import type { FieldNames } from './field-names.ts';
-import type { TokenSource } from './request-facts.ts';
+import { TokenFact } from './token-fact.ts';
 import type { TokenVerifier, TokenVerifierOptions } from './token-verifier.ts';
 
-export interface TokenSourceOptions extends TokenVerifierOptions {
+export interface TokenFactOptions extends TokenVerifierOptions {
   readonly names: FieldNames;
 }
 
 /** Throws POLICY_INVALID for a key set that cannot be used. */
-export async function loadTokenSources(
+export async function loadTokenFacts(
   policies: readonly CompiledPolicy[],
-  options: TokenSourceOptions,
-): Promise<ReadonlyMap<CompiledPolicy, TokenSource>> {
-  const sources = new Map<CompiledPolicy, TokenSource>();
-  const bySettings = new Map<string, TokenSource>();
+  options: TokenFactOptions,
+): Promise<ReadonlyMap<CompiledPolicy, TokenFact>> {
+  const facts = new Map<CompiledPolicy, TokenFact>();
+  const bySettings = new Map<string, TokenFact>();
   for (const policy of policies) {
     const { jwt } = policy;
     if (jwt === undefined) continue;
     const settings = JSON.stringify(jwt);
-    const source = bySettings.get(settings) ?? {
-      verifier: await openVerifier(policy, jwt, options),
-      header: options.names.header(jwt.header),
-    };
-    bySettings.set(settings, source);
-    sources.set(policy, source);
+    const fact =
+      bySettings.get(settings) ??
+      new TokenFact(await openVerifier(policy, jwt, options), options.names.header(jwt.header));
+    bySettings.set(settings, fact);
+    facts.set(policy, fact);
   }
-  return sources;
+  return facts;
 }
 
 async function openVerifier(
