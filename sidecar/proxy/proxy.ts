@@ -1,9 +1,9 @@
 // Opens the data path: listens, accepts, sweeps deadlines, drains and stops. The connections do the work.
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { WeirError } from '../../contract/errors.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { Gate } from './gate.ts';
+import { listenAt } from './listening.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { ProxyCounters } from './proxy-counters.ts';
 import { maxRefusedConnections, settle, sweepIntervalMs } from './proxy-options.ts';
@@ -85,14 +85,7 @@ class ListeningProxy implements Proxy {
   }
 
   async listen(at: ListenOptions): Promise<void> {
-    try {
-      await listenOn(this.#server, at.host, at.port);
-    } catch (error) {
-      if (!isMissingIpv6(error) || at.ipv4Fallback !== true) throw listenFailed(at, error);
-      await listenOn(this.#server, '0.0.0.0', at.port).catch((cause: unknown) => {
-        throw listenFailed(at, cause);
-      });
-    }
+    await listenAt(this.#server, at);
     const { address, port } = this.#server.address() as AddressInfo; // a TCP server has no other address
     this.address = { host: address, port };
   }
@@ -185,23 +178,4 @@ class ListeningProxy implements Proxy {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop(0);
   }
-}
-
-function listenOn(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.removeListener('error', reject);
-      resolve();
-    });
-  });
-}
-
-function isMissingIpv6(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL';
-}
-
-function listenFailed(at: ListenOptions, cause: unknown): WeirError {
-  return new WeirError('LISTEN_FAILED', { host: at.host, port: at.port }, { cause });
 }

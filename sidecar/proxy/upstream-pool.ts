@@ -3,7 +3,12 @@
 import type { ProxyContext } from './proxy-context.ts';
 import { UpstreamConnection } from './upstream-connection.ts';
 
+/** What one read brings at most; as much as libuv offers a socket. */
+const readBytes = 65_536;
+
 export class UpstreamPool {
+  /** What any of the connections has just read; valid until the next read of any. */
+  readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(readBytes);
   readonly #context: ProxyContext;
   readonly #idle: UpstreamConnection[] = [];
 

@@ -1,9 +1,11 @@
 // Where the proxy listens, what it says when it cannot, and connections accepted by somebody else.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, Server } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { WeirError } from '../../contract/errors.ts';
+import { listenAt } from '../../sidecar/proxy/listening.ts';
 import { openProxy } from '../../sidecar/proxy/proxy.ts';
 import type { ListenOptions } from '../../sidecar/proxy/proxy-options.ts';
 import type { Proxy } from '../../sidecar/proxy/proxy.ts';
@@ -45,23 +47,55 @@ describe('listening', () => {
     });
   });
 
-  // 2001:db8::/32 is for documentation (RFC 3849): no machine has it, which is what missing IPv6 looks like to bind.
-  it('falls back to all IPv4 addresses where the IPv6 address is not there, if told to', async () => {
-    await using proxy = await open({ host: '2001:db8::1', port: 0, ipv4Fallback: true });
+  it('falls back from :: to all IPv4 addresses where there is no IPv6, if told to', async () => {
+    const fallback = new WithoutIpv6();
+    const plain = new WithoutIpv6();
 
-    assert.equal(proxy.address.host, '0.0.0.0');
-    await assert.rejects(open({ host: '2001:db8::1', port: 0 }), { code: 'LISTEN_FAILED' });
+    await listenAt(fallback, { host: '::', port: 0, ipv4Fallback: true });
+
+    assert.deepEqual(addressOf(fallback).address, '0.0.0.0');
+    await assert.rejects(listenAt(plain, { host: '::', port: 0 }), { code: 'LISTEN_FAILED' });
+    fallback.close();
   });
 
   it('fails when the fallback fails too', async () => {
     await using proxy = await open({ host: '0.0.0.0', port: 0 });
     const { port } = proxy.address;
 
-    await assert.rejects(open({ host: '2001:db8::1', port, ipv4Fallback: true }), {
+    await assert.rejects(listenAt(new WithoutIpv6(), { host: '::', port, ipv4Fallback: true }), {
+      code: 'LISTEN_FAILED',
+    });
+  });
+
+  // 2001:db8::/32 is for documentation (RFC 3849): no machine has it.
+  it('does not fall back from one IPv6 address to all of IPv4', async () => {
+    await assert.rejects(open({ host: '2001:db8::1', port: 0, ipv4Fallback: true }), {
       code: 'LISTEN_FAILED',
     });
   });
 });
+
+/** A server on a machine whose kernel has no IPv6. */
+class WithoutIpv6 extends Server {
+  override listen(...values: unknown[]): this {
+    const [options, onListening] = values;
+    assert(typeof options === 'object' && options !== null && typeof onListening === 'function');
+    if ('host' in options && options.host === '::') {
+      const error = Object.assign(new Error('listen EAFNOSUPPORT'), { code: 'EAFNOSUPPORT' });
+      setImmediate(() => this.emit('error', error));
+      return this;
+    }
+    return super.listen(options, () => {
+      Reflect.apply(onListening, this, []);
+    });
+  }
+}
+
+function addressOf(server: Server): AddressInfo {
+  const address = server.address();
+  assert(typeof address === 'object' && address !== null);
+  return address;
+}
 
 describe('a connection that somebody else accepted', () => {
   it('is served like any other, without a listener', async () => {
@@ -75,9 +109,7 @@ describe('a connection that somebody else accepted', () => {
       proxy.adopt(socket);
     }).listen({ host: '127.0.0.1', port: 0 });
     await once(server, 'listening');
-    const address = server.address();
-    assert(typeof address === 'object' && address !== null);
-    await using client = await RawSocket.connect(address.port);
+    await using client = await RawSocket.connect(addressOf(server).port);
 
     client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
 
