@@ -14,9 +14,9 @@ import type { TextBounds } from './field.ts';
 /** Tokens of a capacity, a refill or a cost. With 366 days to fill, levels stay below 9·10^15 units. */
 export const TOKENS_MAX = 100_000_000;
 /** Buckets of a rule or tier: a year, a day, a second and one to spare. */
-export const BUCKETS_MAX = 4;
+const BUCKETS_MAX = 4;
 /** What a bucket without a name is called. */
-export const DEFAULT_BUCKET_NAME = 'main';
+const DEFAULT_BUCKET_NAME = 'main';
 
 export interface Bucket {
   name?: string;
@@ -24,7 +24,7 @@ export interface Bucket {
   refill: Refill;
 }
 
-export interface Refill {
+interface Refill {
   tokens: number;
   every: string;
 }

@@ -3,8 +3,8 @@ import * as z from 'zod';
 import { networksField } from './match.ts';
 import { integer, ruled } from './field.ts';
 
-export const TRUSTED_HOPS_MAX = 16;
-export const TRUSTED_PROXIES_MAX = 64;
+const TRUSTED_HOPS_MAX = 16;
+const TRUSTED_PROXIES_MAX = 64;
 export const DEFAULT_IPV6_PREFIX_LENGTH = 64;
 
 export interface ClientAddress {

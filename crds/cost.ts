@@ -10,13 +10,13 @@ export interface Cost {
   response?: { header: ResponseCost };
 }
 
-export interface HeaderCost {
+interface HeaderCost {
   name: string;
   default: number;
   max: number;
 }
 
-export interface ResponseCost {
+interface ResponseCost {
   name: string;
   max: number;
 }

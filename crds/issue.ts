@@ -72,7 +72,8 @@ function typeAdvice({ input, wanted, segments }: TypeFault): string {
   if (wanted === 'a string' && typeof input === 'boolean') {
     return `quote it: unquoted yes, no, on, off, true and false are booleans in YAML`;
   }
-  if (wanted === 'a string' && typeof input === 'number') return `quote it: "${String(input)}"`;
+  if (wanted === 'a string' && typeof input === 'number')
+    return 'quote it: an unquoted number is no string in YAML';
   if (wanted === 'an object' && typeof input === 'string' && segments.at(-2) === 'key') {
     return `write it as an object, ${input}: {}`;
   }
@@ -84,7 +85,8 @@ function shown(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
-  return typeof value === 'string' ? `the string ${quote(value)}` : JSON.stringify(value);
+  if (typeof value === 'string') return `the string ${quote(value)}`;
+  return typeof value === 'number' ? String(value) : JSON.stringify(value);
 }
 
 function wrongWord(issue: z.core.$ZodIssueInvalidValue, context: Context): Words {

@@ -5,8 +5,8 @@ import { claimPathField, expressionField, FIELD_NAME_MAX, tokenField } from './m
 import type { Expression } from './match.ts';
 import { integer, list, ruled, text } from './field.ts';
 
-export const KEY_PARTS_MAX = 8;
-export const PATH_SEGMENT_MAX = 32;
+const KEY_PARTS_MAX = 8;
+const PATH_SEGMENT_MAX = 32;
 
 export interface KeyPart {
   clientIP?: Empty;
@@ -22,7 +22,7 @@ export interface KeyPart {
   cel?: Expression;
 }
 
-export type Empty = Record<string, never>;
+type Empty = Record<string, never>;
 export type KeyKind = keyof KeyPart;
 
 /** Every kind of key part. */

@@ -4,9 +4,9 @@ import * as z from 'zod';
 import { choice, list, ruled, text } from './field.ts';
 import type { TextBounds } from './field.ts';
 
-export const LABELS_MAX = 16;
-export const EXPRESSIONS_MAX = 16;
-export const EXPRESSION_VALUES_MAX = 32;
+const LABELS_MAX = 16;
+const EXPRESSIONS_MAX = 16;
+const EXPRESSION_VALUES_MAX = 32;
 
 export interface LabelSelector {
   matchLabels?: Record<string, string>;

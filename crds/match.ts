@@ -8,16 +8,16 @@ import { compileExpression } from './regular-expression.ts';
 export const MATCHES_MAX = 16;
 /** Of a tier: 64 rules fit the API server's CEL budget only so (measured). */
 export const TIER_MATCHES_MAX = 4;
-export const EXPRESSION_MAX = 1024;
-export const METHODS_MAX = 16;
-export const FIELD_MATCHES_MAX = 8;
-export const HOSTS_MAX = 16;
-export const CIDRS_MAX = 32;
-export const CLAIMS_MAX = 16;
-export const CLAIM_DEPTH_MAX = 8;
-export const PATH_MAX = 1024;
+const EXPRESSION_MAX = 1024;
+const METHODS_MAX = 16;
+const FIELD_MATCHES_MAX = 8;
+const HOSTS_MAX = 16;
+const CIDRS_MAX = 32;
+const CLAIMS_MAX = 16;
+const CLAIM_DEPTH_MAX = 8;
+const PATH_MAX = 1024;
 /** A longer header value exceeds the CEL budget together with 64 rules (measured). */
-export const FIELD_VALUE_MAX = 256;
+const FIELD_VALUE_MAX = 256;
 export const FIELD_NAME_MAX = 256;
 
 export interface Match {

@@ -20,7 +20,7 @@ import type { Rule as Relation } from './field.ts';
 export const API_GROUP = 'weir.dev';
 export const API_VERSION = 'v1alpha1';
 export const KIND = 'RateLimitPolicy';
-export const PORTS_MAX = 16;
+const PORTS_MAX = 16;
 
 export interface RateLimitPolicy {
   apiVersion: string;
@@ -29,7 +29,7 @@ export interface RateLimitPolicy {
   spec: PolicySpec;
 }
 
-export interface Metadata {
+interface Metadata {
   name: string;
   namespace?: string;
   uid?: string;

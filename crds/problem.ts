@@ -5,8 +5,7 @@
  * What kind of fault it is. The operator derives the reason of `Accepted=False` from it:
  * `unknown-field` is `UnsupportedField`, `cel` is `InvalidCEL`, `too-large` is `TooLarge`.
  */
-export type ProblemReason =
-  'syntax' | 'unknown-field' | 'value' | 'cel' | 'reference' | 'too-large';
+type ProblemReason = 'syntax' | 'unknown-field' | 'value' | 'cel' | 'reference' | 'too-large';
 
 /** Names of fields and indexes of lists, outermost first. */
 export type FieldPath = readonly (string | number)[];

@@ -3,9 +3,9 @@ import * as z from 'zod';
 import { tokenField } from './match.ts';
 import { choice, list, ruled, text } from './field.ts';
 
-export const RESPONSE_HEADERS_MAX = 16;
+const RESPONSE_HEADERS_MAX = 16;
 /** Bytes of UTF-8: a body goes out with every refusal, and travels in every bundle. */
-export const BODY_MAX = 4096;
+const BODY_MAX = 4096;
 export const DEFAULT_STATUS = 429;
 export const DEFAULT_QUOTA_HEADERS = 'RateLimit';
 
@@ -16,7 +16,7 @@ export interface RefusalResponse {
   body?: { contentType: string; content: string };
 }
 
-export interface ResponseHeader {
+interface ResponseHeader {
   name: string;
   value: string;
 }

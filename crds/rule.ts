@@ -11,8 +11,8 @@ import type { Match } from './match.ts';
 import { choice, list, ruled } from './field.ts';
 import type { Rule as Relation } from './field.ts';
 
-export const RULES_MAX = 64;
-export const TIERS_MAX = 16;
+const RULES_MAX = 64;
+const TIERS_MAX = 16;
 
 export interface Rule {
   name: string;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { choice, list, text } from './field.ts';
 
 /** One condition each of Accepted, ResolvedRefs, Programmed, Enforced, and room for as many more. */
-export const CONDITIONS_MAX = 8;
+const CONDITIONS_MAX = 8;
 /** As in metav1.Condition. */
 const CONDITION_TYPE_MAX = 316;
 const REASON_MAX = 1_024;

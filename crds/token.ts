@@ -2,10 +2,10 @@
 import * as z from 'zod';
 import { list, ruled, text } from './field.ts';
 
-export const AUDIENCES_MAX = 16;
+const AUDIENCES_MAX = 16;
 /** A dozen RSA-4096 keys; a key set that is larger is not one issuer's. */
-export const INLINE_JWKS_MAX = 16_384;
-export const DEFAULT_TOKEN_HEADER = 'Authorization';
+const INLINE_JWKS_MAX = 16_384;
+const DEFAULT_TOKEN_HEADER = 'Authorization';
 
 export interface TokenVerification {
   issuer: string;

@@ -172,7 +172,10 @@ describe('validation', () => {
         rule({ name: true }),
         'spec.rules[0].name: is true, not a string: quote it: unquoted yes, no, on, off, true and false are booleans in YAML',
       ],
-      [rule({ name: 8 }), 'spec.rules[0].name: is 8, not a string: quote it: "8"'],
+      [
+        rule({ name: 8 }),
+        'spec.rules[0].name: is 8, not a string: quote it: an unquoted number is no string in YAML',
+      ],
       [rule({ name: {} }), 'spec.rules[0].name: is an object, not a string: use a string'],
       [rule({ name: [] }), 'spec.rules[0].name: is a list, not a string: use a string'],
       [

@@ -19,7 +19,7 @@ export interface DocumentValue {
   readonly offsetOf: (path: FieldPath) => number;
 }
 
-export interface PlacedFinding {
+interface PlacedFinding {
   readonly finding: Finding;
   readonly offset: number;
 }

@@ -91,10 +91,8 @@ describe('a plain scalar', () => {
     ],
     ['is a string when it is a date', [['2001-12-14', '2001-12-14']]],
     [
-      'is a string when it is no number of JSON',
+      'is a string when it is a sign or a dot',
       [
-        ['.inf', '.inf'],
-        ['.nan', '.nan'],
         ['+', '+'],
         ['-', '-'],
         ['.', '.'],
@@ -120,6 +118,13 @@ describe('a plain scalar', () => {
         assert.deepEqual(plainScalar(String(source)), value, String(source));
     });
   }
+
+  it('is a number that no field takes, where YAML has one that JSON has not', () => {
+    assert.equal(plainScalar('.inf'), Infinity);
+    assert.equal(plainScalar('-.Inf'), -Infinity);
+    assert.equal(plainScalar('.NaN'), NaN);
+    assert.equal(plainScalar('inf'), 'inf');
+  });
 
   it('is a number of up to 64 characters', () => {
     assert.equal(plainScalar(`1${'0'.repeat(63)}`), 1e63);

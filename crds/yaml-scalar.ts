@@ -9,6 +9,9 @@ const WORDS = new Map<string, boolean | null | number>([
     (word) => [word, false] as const,
   ),
   ...['', '~', 'null', 'Null', 'NULL'].map((word) => [word, null] as const),
+  ...['.inf', '.Inf', '.INF', '+.inf', '+.Inf', '+.INF'].map((word) => [word, Infinity] as const),
+  ...['-.inf', '-.Inf', '-.INF'].map((word) => [word, -Infinity] as const),
+  ...['.nan', '.NaN', '.NAN'].map((word) => [word, NaN] as const),
 ]);
 
 const INTEGER = /^([-+]?)(0[xX][0-9A-Fa-f]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)$/;
@@ -16,7 +19,7 @@ const FLOAT = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/;
 /** Numbers are shorter; a longer one would only be slow to read. */
 const NUMBER_LENGTH_MAX = 64;
 
-/** The value of a plain (unquoted) scalar. Not-a-number and infinities stay strings: JSON has none. */
+/** The value of a plain (unquoted) scalar. Infinities and not-a-number have no place in JSON, and no field takes them. */
 export function plainScalar(source: string): string | number | boolean | null {
   const word = WORDS.get(source);
   if (word !== undefined) return word;
