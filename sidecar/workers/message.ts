@@ -9,7 +9,7 @@ export const WORKER_VARIABLE = 'WEIR_WORKER';
 
 export type ToWorker =
   /** The handle beside it is an accepted connection. */
-  | { readonly kind: 'connection' }
+  | { readonly kind: 'connection'; readonly id: number }
   | { readonly kind: 'drain' }
   /** Finish what is in flight within `graceMs`, then end. */
   | { readonly kind: 'stop'; readonly graceMs: number }
@@ -24,6 +24,8 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: 'ready' }
+  /** A connection is this worker's now; until then its parent could give it to another. */
+  | { readonly kind: 'took'; readonly id: number }
   /** Why the worker cannot start: the parent gives up with the same words. */
   | {
       readonly kind: 'failed';

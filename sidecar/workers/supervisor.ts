@@ -87,6 +87,10 @@ class Team implements AsyncDisposable {
 
   /** In turn over the ready workers. */
   take(socket: Socket): void {
+    if (this.#isStopping) {
+      socket.destroy();
+      return;
+    }
     const ready = this.#ready();
     this.#turn += 1;
     const worker = ready[this.#turn % Math.max(1, ready.length)];
@@ -132,8 +136,9 @@ class Team implements AsyncDisposable {
       onMessage: (from, message) => {
         this.#receive(from, message);
       },
-      onExit: (from, how) => {
+      onExit: (from, how, untaken) => {
         this.#onExit(from, how);
+        for (const socket of untaken) this.take(socket);
       },
     });
     this.#workers.add(worker);
@@ -152,8 +157,10 @@ class Team implements AsyncDisposable {
       case 'failed':
         this.#started.reject(restoreError(message));
         break;
+      case 'took':
       case 'metrics':
       case 'description':
+        // Settled where they were asked for.
         break;
     }
   }
@@ -232,12 +239,18 @@ async function listenOn(
   onConnection: (socket: Socket) => void,
 ): Promise<Listening> {
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, onConnection);
-  server.listen({ host, port });
-  try {
-    await once(server, 'listening');
-  } catch (cause) {
-    throw new WeirError('LISTEN_FAILED', { host, port }, { cause });
-  }
+  await bind(server, { host, port }).catch(async (cause: unknown) => {
+    // As the proxy's own listener does where the machine has no IPv6.
+    if (host !== '::') throw new WeirError('LISTEN_FAILED', { host, port }, { cause });
+    await bind(server, { host: '0.0.0.0', port }).catch((again: unknown) => {
+      throw new WeirError('LISTEN_FAILED', { host, port }, { cause: again });
+    });
+  });
   const { address, port: bound } = server.address() as AddressInfo;
   return { server, address: { host: address, port: bound } };
+}
+
+async function bind(server: Server, at: HostPort): Promise<void> {
+  server.listen({ host: at.host, port: at.port });
+  await once(server, 'listening');
 }

@@ -6,14 +6,15 @@ import { type FromWorker, type ToWorker, WORKER_VARIABLE } from './message.ts';
 
 export interface WorkerEvents {
   readonly onMessage: (worker: WorkerProcess, message: FromWorker) => void;
-  /** Once, after the last message. */
-  readonly onExit: (worker: WorkerProcess, how: string) => void;
+  /** Once, after the last message; with the connections that it had not taken yet. */
+  readonly onExit: (worker: WorkerProcess, how: string, untaken: readonly Socket[]) => void;
 }
 
 export class WorkerProcess {
   isReady = false;
   readonly #child: ChildProcess;
   #nextId = 0;
+  readonly #offered = new Map<number, Socket>();
   readonly #questions = new Map<number, (answer: FromWorker | undefined) => void>();
 
   constructor(events: WorkerEvents) {
@@ -29,7 +30,7 @@ export class WorkerProcess {
     this.#child.once('exit', (code, signal) => {
       for (const resolve of this.#questions.values()) resolve(undefined);
       this.#questions.clear();
-      events.onExit(this, signal ?? `code ${code ?? 'unknown'}`);
+      events.onExit(this, signal ?? `code ${code ?? 'unknown'}`, [...this.#offered.values()]);
     });
     // A channel that breaks ends with the process; `exit` says so.
     this.#child.on('error', () => undefined);
@@ -43,11 +44,13 @@ export class WorkerProcess {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
 
-  /** Hands a connection over; this process forgets it once it has arrived. False when the worker has gone. */
+  /** Hands a connection over; it stays open here until the worker says that it took it. False when the worker has gone. */
   handOver(socket: Socket): boolean {
     if (!this.#child.connected) return false;
-    const message: ToWorker = { kind: 'connection' };
-    this.#child.send(message, socket, { keepOpen: false }, () => undefined);
+    this.#nextId += 1;
+    this.#offered.set(this.#nextId, socket);
+    const message: ToWorker = { kind: 'connection', id: this.#nextId };
+    this.#child.send(message, socket, { keepOpen: true }, () => undefined);
     return true;
   }
 
@@ -72,7 +75,14 @@ export class WorkerProcess {
     this.#child.kill('SIGKILL');
   }
 
+  /** Whether the message was about something this object keeps track of. */
   #settle(message: FromWorker): boolean {
+    if (message.kind === 'took') {
+      // Closes this process' copy of the connection; the worker has its own.
+      this.#offered.get(message.id)?.destroy();
+      this.#offered.delete(message.id);
+      return true;
+    }
     if (message.kind !== 'metrics' && message.kind !== 'description') return false;
     const resolve = this.#questions.get(message.id);
     this.#questions.delete(message.id);

@@ -77,6 +77,8 @@ async function handle({ message, socket, sidecar, stores }: Delivery): Promise<b
   switch (message.kind) {
     case 'connection':
       // The client may be gone by now: then there is no handle.
+      // Not a byte has been read before the parent knows.
+      send({ kind: 'took', id: message.id });
       if (socket !== undefined) sidecar.proxy.adopt(socket);
       return false;
     case 'drain':
