@@ -33,8 +33,3 @@ export function parseContentLength(value: string): number {
   }
   return Number.isSafeInteger(length) ? length : -1;
 }
-
-/** Nominating one of these for removal would change what the message means to the next hop. */
-export function isFramingName(name: string): boolean {
-  return name === 'content-length' || name === 'transfer-encoding' || name === 'host';
-}

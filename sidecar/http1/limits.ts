@@ -33,3 +33,6 @@ export const maxMethodBytes = 32;
 
 /** 2^53 − 1 has 16 digits; a longer run is refused before it is read as a number. */
 export const maxLengthDigits = 16;
+
+/** Different options over all Connection lines; each is compared with every field. Real messages have up to five. */
+export const maxConnectionOptions = 32;

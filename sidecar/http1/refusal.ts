@@ -1,10 +1,43 @@
 // Why a message was refused. A reason is a metric label and the key of the answer; the bytes that caused it
 // are never shown, so nothing a client sent can reach a log or a response.
 
+export type RefusalReason =
+  | 'bare-lf'
+  | 'chunk-end'
+  | 'chunk-extension'
+  | 'chunk-line-too-long'
+  | 'chunk-size'
+  | 'connect'
+  | 'connection-options'
+  | 'content-length'
+  | 'content-length-repeated'
+  | 'field-name'
+  | 'field-value'
+  | 'head-too-large'
+  | 'host-invalid'
+  | 'host-mismatch'
+  | 'host-missing'
+  | 'host-repeated'
+  | 'http2-preface'
+  | 'length-and-chunked'
+  | 'method'
+  | 'obs-fold'
+  | 'request-line'
+  | 'space-before-colon'
+  | 'status-line'
+  | 'target'
+  | 'target-too-long'
+  | 'too-many-fields'
+  | 'trailer-field'
+  | 'trailer-too-large'
+  | 'transfer-encoding'
+  | 'transfer-encoding-repeated'
+  | 'version';
+
 type RefusalStatus = 400 | 414 | 431 | 501 | 505;
 
 /** Every reason with the status it is answered with. */
-const statuses = {
+const statuses: Readonly<Record<RefusalReason, RefusalStatus>> = {
   'bare-lf': 400,
   'chunk-end': 400,
   'chunk-extension': 400,
@@ -36,9 +69,7 @@ const statuses = {
   'transfer-encoding': 400,
   'transfer-encoding-repeated': 400,
   version: 505, // RFC 9110 §15.6.6
-} as const satisfies Readonly<Record<string, RefusalStatus>>;
-
-export type RefusalReason = keyof typeof statuses;
+};
 
 /** What feeding bytes led to: more are needed, the section is complete, or it is refused for good. */
 export type ParseOutcome = 'more' | 'complete' | 'refused';

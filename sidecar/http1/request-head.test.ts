@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { feedParts, partitions } from '../../test/support/splits.ts';
-import { defaultHttp1Limits } from './limits.ts';
+import { defaultHttp1Limits, maxConnectionOptions } from './limits.ts';
 import type { Http1Limits } from './limits.ts';
 import { RequestHead } from './request-head.ts';
 
@@ -388,6 +388,17 @@ describe('the bounds of a request head', () => {
     assert.equal(head.headerCount('a'), maxFieldLines - 1);
     assert.equal(head.host, 'a.example');
     assert.equal(feedParts(head, [lines(maxFieldLines + 1)]), 'too-many-fields');
+  });
+
+  it('admit exactly the Connection options allowed, repeated ones counted once, and refuse one more', () => {
+    const withOptions = (count: number): string => {
+      const options = Array.from({ length: count }, (_, n) => `x-${n}, x-0`).join(', ');
+      return `GET / HTTP/1.1\r\n${HOST}Connection: ${options}\r\nConnection: X-0\r\n\r\n`;
+    };
+    const head = new RequestHead(defaultHttp1Limits);
+
+    assert.equal(feedParts(head, [withOptions(maxConnectionOptions)]), 'complete, 0 more');
+    assert.equal(feedParts(head, [withOptions(maxConnectionOptions + 1)]), 'connection-options');
   });
 
   it('admit a target of exactly the bytes allowed and refuse one more', () => {

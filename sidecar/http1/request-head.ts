@@ -4,10 +4,10 @@
 import type { RequestView } from '../rules/request-view.ts';
 import { isAuthority } from './authority.ts';
 import { isDigit, isTokenChar } from './characters.ts';
+import { connectionOptions } from './connection-options.ts';
 import { CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE } from './field-kind.ts';
-import { isToken, listElements } from './field-list.ts';
 import { FieldSection } from './field-section.ts';
-import { declaredLength, isChunked, isFramingName } from './framing.ts';
+import { declaredLength, isChunked } from './framing.ts';
 import type { Framing } from './framing.ts';
 import { maxMethodBytes } from './limits.ts';
 import type { Http1Limits } from './limits.ts';
@@ -139,19 +139,9 @@ export class RequestHead extends FieldSection implements RequestView {
 
   #judgeConnection(): RefusalReason | undefined {
     if (!this.has(CONNECTION)) return undefined;
-    for (let line = this.lineOf(CONNECTION, 0); line < this.count;) {
-      const refusal = this.#readConnectionOptions(this.value(line));
-      if (refusal !== undefined) return refusal;
-      line = this.lineOf(CONNECTION, line + 1);
-    }
-    return undefined;
-  }
-
-  #readConnectionOptions(value: string): RefusalReason | undefined {
-    if (value === 'keep-alive' || value === 'Keep-Alive') return undefined;
-    for (const option of listElements(value)) {
-      if (!isToken(option)) return 'connection-options';
-      if (isFramingName(option)) return 'connection-options';
+    const options = connectionOptions(this);
+    if (options === undefined) return 'connection-options';
+    for (const option of options) {
       if (option === 'close') this.wantsClose = true;
       else if (option === 'upgrade') this.#readUpgrade();
       else if (option !== 'keep-alive' && option !== 'te') this.nominate(option);

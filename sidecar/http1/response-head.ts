@@ -1,10 +1,10 @@
 // Hot path. The head of one response (RFC 9112 §4, §5, §6.3), read from the upstream: as strict as for requests,
 // because a response whose end is uncertain would be mixed up with the next one on the same connection.
 import { isDigit, isValueChar } from './characters.ts';
+import { connectionOptions } from './connection-options.ts';
 import { CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING } from './field-kind.ts';
-import { isToken, listElements } from './field-list.ts';
 import { FieldSection } from './field-section.ts';
-import { declaredLength, isChunked, isFramingName } from './framing.ts';
+import { declaredLength, isChunked } from './framing.ts';
 import type { Framing } from './framing.ts';
 import type { Http1Limits } from './limits.ts';
 import type { RefusalReason } from './refusal.ts';
@@ -86,18 +86,9 @@ export class ResponseHead extends FieldSection {
 
   #judgeConnection(): RefusalReason | undefined {
     if (!this.has(CONNECTION)) return undefined;
-    for (let line = this.lineOf(CONNECTION, 0); line < this.count;) {
-      const refusal = this.#readConnectionOptions(this.value(line));
-      if (refusal !== undefined) return refusal;
-      line = this.lineOf(CONNECTION, line + 1);
-    }
-    return undefined;
-  }
-
-  #readConnectionOptions(value: string): RefusalReason | undefined {
-    if (value === 'keep-alive') return undefined;
-    for (const option of listElements(value)) {
-      if (!isToken(option) || isFramingName(option)) return 'connection-options';
+    const options = connectionOptions(this);
+    if (options === undefined) return 'connection-options';
+    for (const option of options) {
       if (option === 'close') this.wantsClose = true;
       else if (option !== 'keep-alive' && option !== 'upgrade') this.nominate(option);
     }

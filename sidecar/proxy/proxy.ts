@@ -143,7 +143,7 @@ class ListeningProxy implements Proxy {
     const cut = nowMs >= this.#cutAtMs;
     for (const connection of this.#connections) {
       if (cut) connection.destroy();
-      else if (connection.deadlineMs <= context.sweptMs) connection.onDeadline();
+      else if (connection.deadlineMs <= context.sweptMs) endOverdue(connection);
     }
   }
 
@@ -177,5 +177,13 @@ class ListeningProxy implements Proxy {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop(0);
+  }
+}
+
+function endOverdue(connection: ClientConnection): void {
+  try {
+    connection.onDeadline();
+  } catch (error) {
+    connection.onFault(error);
   }
 }
