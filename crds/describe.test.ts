@@ -127,6 +127,16 @@ describe('a policy in words', () => {
   });
 });
 
+describe('a token in words', () => {
+  it('is by whom, for whom and where', () => {
+    assertSays(words({ jwt: JWT }), 'Claims are of tokens by i, in the header Authorization.');
+    assertSays(
+      words({ jwt: { ...JWT, audiences: ['api', 'web'], header: 'X-Token' } }),
+      'Claims are of tokens by i for api or web, in the header X-Token.',
+    );
+  });
+});
+
 describe('a rule in words', () => {
   it('says whether it only counts or does nothing', () => {
     assertSays(ruleWords({ mode: 'Shadow' }), 'Rule all (shadow: only counts)');

@@ -19,6 +19,7 @@ export function describePolicy({ metadata, spec }: RateLimitPolicy): string {
       scopeWords(spec),
       failureWords(spec),
       ...addressWords(spec),
+      ...tokenWords(spec),
       ...exceptWords(spec.except, 'No rule looks at'),
     ]),
     ...spec.rules.flatMap((rule) => ['', ...indent(ruleLines(rule, spec))]),
@@ -73,6 +74,12 @@ function addressWords({ clientIP }: PolicySpec): string[] {
   if ((clientIP?.trustedHops ?? 0) === 0) return [];
   const hops = String(clientIP?.trustedHops);
   return [`The client is address ${hops} from the right of X-Forwarded-For.`];
+}
+
+function tokenWords({ jwt }: PolicySpec): string[] {
+  if (jwt === undefined) return [];
+  const audience = jwt.audiences === undefined ? '' : ` for ${jwt.audiences.join(' or ')}`;
+  return [`Claims are of tokens by ${jwt.issuer}${audience}, in the header ${jwt.header}.`];
 }
 
 function exceptWords(except: readonly Match[] | undefined, intro: string): string[] {

@@ -1,5 +1,6 @@
 // The accept/reject table of policy documents: what a file check, the API server and the operator say of each.
-// `-` stands where nobody gets that far.
+// `-` stands where nobody gets that far. The API server's column was seen on kube-apiserver 1.36.3
+// (`kubectl create --dry-run=server --validate=warn`).
 import { readFileSync } from 'node:fs';
 
 export const DOCUMENTS: URL = new URL('./documents/', import.meta.url);
