@@ -1,0 +1,40 @@
+// Writes what is made from the code: the custom resource definition and the reference pages. With --check it only says
+// which of them are stale, and exits 1.
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import { format } from 'prettier';
+import { CRD_NAME, renderCrd } from '../crds/crd.ts';
+import { writeCommandLine } from './reference/command-line.ts';
+import { writeConfiguration } from './reference/configuration.ts';
+import { writeMetrics } from './reference/metrics.ts';
+import { writePolicyReference } from './reference/policy.ts';
+
+const root = path.join(import.meta.dirname, '..');
+
+const generated: Readonly<Record<string, () => string | Promise<string>>> = {
+  [`crds/generated/${CRD_NAME}.yaml`]: renderCrd,
+  'docs/policy.md': () => page(writePolicyReference()),
+  'docs/configuration.md': () => page(writeConfiguration()),
+  'docs/command-line.md': () => page(writeCommandLine()),
+  'docs/metrics.md': () => page(writeMetrics()),
+};
+
+const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+for (const [name, render] of Object.entries(generated)) {
+  const file = path.join(root, name);
+  const text = await render();
+  if (!values.check) {
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, text);
+  } else if ((await readFile(file, 'utf8').catch(() => '')) !== text) {
+    process.stderr.write(`${name} is stale: run \`npm run generate\`\n`);
+    process.exitCode = 1;
+  }
+}
+
+/** As `npm run format` would leave it. */
+function page(text: string): Promise<string> {
+  return format(text, { parser: 'markdown', printWidth: 100, singleQuote: true });
+}

@@ -1,0 +1,38 @@
+import { settings } from '../../sidecar/run-settings.ts';
+import { environmentName } from '../../sidecar/setting.ts';
+import { GENERATED_NOTE, markdownTable } from './table.ts';
+
+export function writeConfiguration(): string {
+  const rows = settings.map(({ name, placeholder, isList, written, summary, isSecret }) => [
+    `\`--${name} ${placeholder}${isList ? '…' : ''}\``,
+    `\`${environmentName(name)}\``,
+    written === undefined ? '' : `\`${written}\``,
+    `${summary}${isSecret ? ' (shown redacted)' : ''}`,
+  ]);
+  return `${GENERATED_NOTE}
+
+# Configuration of \`weir run\`
+
+A flag beats the environment, the environment beats the default. Lists are given by repeating a flag or separated by
+commas. A \`WEIR_*\` variable that is not in this table ends the start with exit code 2, because a misspelt one would
+otherwise be a default in silence. \`weir run --print-config\` prints what is in effect and starts nothing.
+
+${markdownTable(['flag', 'variable', 'default', 'meaning'], rows)}
+
+Durations are a whole number and \`ms\`, \`s\`, \`m\` or \`h\`.
+
+## Standard output, standard error, exit codes
+
+When the sidecar serves it prints one line on standard output,
+\`{"event":"ready","listen":"127.0.0.1:8080","admin":"127.0.0.1:15090"}\`, with port 0 resolved. Its log is JSON on
+standard error. It exits 0 after SIGTERM or SIGINT, 1 when it cannot start, 2 when flags or variables are wrong. A second
+signal ends it at once.
+
+## Processes
+
+\`--workers N\` runs N processes behind one listener; \`--supervise true\` does so for one. The parent accepts connections
+and hands them over, so a crash of a worker refuses none: new ones wait until the next worker is up. Limits stay exact:
+the embedded store and the levels of \`scope: Pod\` live in the parent. A policy's reload, its metrics and its drain reach
+every worker.
+`;
+}
