@@ -146,4 +146,4 @@ export function renderCrd(): string {
 }
 
 const HEADING =
-  '# Generated from crds/policy.ts by scripts/generate-crd.ts; edits here are lost.\n';
+  '# Generated from crds/policy.ts by scripts/generate.ts; edits here are lost.\n';
