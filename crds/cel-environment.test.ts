@@ -152,6 +152,25 @@ describe('a check of an expression', () => {
   });
 });
 
+describe('the claims of an expression', () => {
+  function claimsAt(expression: string): number | undefined {
+    const compiled = cel.compile(expression, 'bool');
+    return compiled.kind === 'compiled' ? compiled.claimsAt : assert.fail(compiled.message);
+  }
+
+  it('are known by where they are used first', () => {
+    assert.equal(claimsAt('claims.a == claims.b'), 0);
+    assert.equal(claimsAt('has(claims.sub)'), 4);
+    assert.equal(claimsAt('[1].all(x, claims.n == x)'), 11);
+    assert.equal(claimsAt(`{'a': claims.b}.a.matches('x')`), 6);
+  });
+
+  it('are not used by whoever only says the word', () => {
+    assert.equal(claimsAt(`request.headers['claims'] == 'claims'`), undefined);
+    assert.equal(claimsAt('request.headers.claims == client.ip'), undefined);
+  });
+});
+
 describe('matches()', () => {
   it('is RE2, unanchored', () => {
     assert.equal(valueOf(`request.path.matches('^/v[0-9]/')`), true);

@@ -7,6 +7,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import type { ASTNode } from '@marcbachmann/cel-js';
 import { celFault, excerptOf } from './cel-fault.ts';
+import { loopDepth, usesOf } from './cel-tree.ts';
 import { compileExpression } from './regular-expression.ts';
 import type { CompiledExpression } from './regular-expression.ts';
 
@@ -86,7 +87,12 @@ export interface CelVariables {
 }
 
 export type CelOutcome =
-  | { readonly kind: 'compiled'; readonly evaluate: (variables: CelVariables) => unknown }
+  | {
+      readonly kind: 'compiled';
+      readonly evaluate: (variables: CelVariables) => unknown;
+      /** Offset of the first use of `claims`; undefined when the expression needs no token. */
+      readonly claimsAt: number | undefined;
+    }
   | {
       readonly kind: 'invalid';
       readonly message: string;
@@ -133,7 +139,11 @@ function compileWith(
     const message = `gives ${String(checked.type)}, not ${result}`;
     return { kind: 'invalid', message, excerpt: excerptOf(expression, 0) };
   }
-  return { kind: 'compiled', evaluate: (variables) => program({ ...variables }) as unknown };
+  return {
+    kind: 'compiled',
+    evaluate: (variables) => program({ ...variables }) as unknown,
+    claimsAt: usesOf('claims', program.ast)[0],
+  };
 }
 
 function createEnvironment(): Environment {
@@ -207,17 +217,4 @@ function literalExpression(pattern: ASTNode, checker: Checker): CompiledExpressi
   if (outcome.kind === 'compiled') return outcome.expression;
   const message = `not a valid RE2 expression: ${outcome.cause}`;
   throw checker.createError('invalid_pattern', message, pattern);
-}
-
-const LOOPS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
-
-function loopDepth(node: unknown): number {
-  if (Array.isArray(node)) return Math.max(0, ...node.map(loopDepth));
-  if (!isNode(node)) return 0;
-  const isLoop = node.op === 'rcall' && LOOPS.has(node.args[0]);
-  return loopDepth(node.args) + (isLoop ? 1 : 0);
-}
-
-function isNode(value: unknown): value is ASTNode {
-  return typeof value === 'object' && value !== null && 'op' in value && 'args' in value;
 }

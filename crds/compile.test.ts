@@ -273,6 +273,19 @@ describe('what only the compiler finds', () => {
     );
   });
 
+  it('is an expression that uses claims of no token', () => {
+    const cel = { expression: `'a' == claims.plan` };
+    const rules = [{ name: 'a', match: [{ cel }], buckets: BUCKETS }];
+
+    const [found, ...others] = problems({ rules });
+
+    assert.deepEqual(others, []);
+    assert.equal(found?.message, 'claims need spec.jwt');
+    assert.equal(found.reason, 'cel');
+    assert.equal(found.excerpt, `'a' == claims.plan\n       ^`);
+    assert.deepEqual(problems({ rules, jwt: JWT }), []);
+  });
+
   it('is a key set that is none', () => {
     const jwt = { issuer: 'i', jwks: { inline: '{"keys": []}' } };
 

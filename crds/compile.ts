@@ -41,7 +41,8 @@ export type CompileOutcome =
 
 /** Compiles a policy that `validatePolicy` or `parsePolicyFile` gave. */
 export function compilePolicy(policy: RateLimitPolicy, context: CompileContext): CompileOutcome {
-  const sink = new Sink(context.cel ?? createCelCompiler());
+  const cel = context.cel ?? createCelCompiler();
+  const sink = new Sink({ cel, hasToken: policy.spec.jwt !== undefined });
   const compiled = translate(policy, context, sink);
   const size = Buffer.byteLength(JSON.stringify(compiled));
   if (size > COMPILED_MAX) sink.add(tooLarge(size));
