@@ -45,6 +45,11 @@ describe('a slot that moves to another master under load', () => {
     assert.ok(first);
     await ask(limiter, [first]);
     const end = new AbortController();
+    // A test that fails before its end must not leave clients asking for ever.
+    using ending = new DisposableStack();
+    ending.defer(() => {
+      end.abort();
+    });
     const parts = keys.map((keyed) => [keyed]);
     const asking = keepAsking(limiter, (client) => parts[client] ?? [], {
       clients: CLIENTS,
@@ -59,6 +64,13 @@ describe('a slot that moves to another master under load', () => {
 
     assert.deepEqual([tally.degraded, tally.refused, tally.unsettled], [0, 0, 0]);
     assert.equal(limiter.counters.failures, 0);
+    const errors = await Promise.all(
+      cluster.servers.map((server) => server.client().info('errorstats')),
+    );
+    assert.ok(
+      errors.some((text) => text.includes('TRYAGAIN')),
+      'the migration was never in the way',
+    );
     const target = await ownerOf(cluster.servers, slotOf(first.tag));
     for (const bucket of [0, 1, 2]) {
       let taken = 0;
@@ -122,6 +134,11 @@ describe('a master that hands over to its replica under load', () => {
       async () => tokensTaken(await redis.replica.client().get(key)) === 100,
     );
     const end = new AbortController();
+    // A test that fails before its end must not leave clients asking for ever.
+    using ending = new DisposableStack();
+    ending.defer(() => {
+      end.abort();
+    });
     const asking = keepAsking(limiter, () => [keyed], {
       clients: CLIENTS,
       pauseMs: 1,

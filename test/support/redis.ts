@@ -322,7 +322,13 @@ export async function openRedisSentinel(): Promise<RedisSentinel> {
     sentinel,
     failover: async () => {
       const before = await masterPort(commander);
-      await commander.call('SENTINEL', 'FAILOVER', 'weir');
+      // Refused (NOGOODSLAVE) until the sentinel has heard from the replica that it is well.
+      await eventually('the sentinel agrees to a failover', async () =>
+        commander.call('SENTINEL', 'FAILOVER', 'weir').then(
+          () => true,
+          () => false,
+        ),
+      );
       await eventually('the sentinel names the other server', async () => {
         return (await masterPort(commander)) !== before;
       });
