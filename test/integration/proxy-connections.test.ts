@@ -110,6 +110,25 @@ describe('a client connection', () => {
     assert.deepEqual(await bodies(client, 2), ['ok', 'ok']);
   });
 
+  it('holds a body that comes after its head while the gate is thinking', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    client.send('POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nX-Verdict: wait\r\n\r\n');
+    await eventually(() => fixture.gate.waitingCount === 1, 'the gate');
+    const before = fixture.proxy.counters.bytesFromClients;
+    client.send('abc');
+    await eventually(() => fixture.proxy.counters.bytesFromClients === before + 3, 'the bytes');
+    client.send('def');
+
+    fixture.gate.release();
+
+    const application = await upstream.accept();
+    await application.until('abcdef');
+    application.send(OK);
+    assert.equal((await client.response()).body, 'ok');
+  });
+
   it('answers ten thousand pipelined denials without a stack of ten thousand calls', async () => {
     await using upstream = await AnsweringUpstream.open(echo);
     await using fixture = await ProxyFixture.open(upstream);
@@ -461,7 +480,7 @@ describe('the upstream connections', () => {
       return application;
     };
 
-    const long = await serve('');
+    const long = await serve('Keep-Alive: max=9\r\n');
     fixture.advance(3_500);
     assert.equal(long.ended, false);
     fixture.advance(1_000);

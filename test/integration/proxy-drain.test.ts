@@ -53,6 +53,37 @@ describe('draining', () => {
   });
 });
 
+describe('a rolling restart', () => {
+  it('loses no request of clients that keep their connections until they are told to close', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using old = await ProxyFixture.open(upstream);
+    await using fresh = await ProxyFixture.open(upstream);
+    const statuses: number[] = [];
+    const runClient = async (): Promise<void> => {
+      let serving = old;
+      let client = await serving.connect();
+      for (let n = 0; n < 40; n += 1) {
+        client.send(get(`/${n}`));
+        const response = await client.response();
+        statuses.push(response.status);
+        if (statuses.length === 200) old.proxy.startDraining();
+        if (response.fields.get('connection') !== 'close') continue;
+        await client[Symbol.asyncDispose]();
+        serving = fresh;
+        client = await serving.connect();
+      }
+    };
+
+    await Promise.all(Array.from({ length: 16 }, runClient));
+    await old.proxy.stop(10_000);
+
+    assert.equal(statuses.length, 640);
+    assert(statuses.every((status) => status === 200));
+    assert(fresh.proxy.counters.requestsTotal > 400);
+    assert.equal(old.proxy.counters.requestsTotal + fresh.proxy.counters.requestsTotal, 640);
+  });
+});
+
 /** The application's side of the connection that was asked for `target`. */
 async function askedFor(upstream: ScriptedUpstream, target: string): Promise<RawSocket> {
   const find = (): RawSocket | undefined =>

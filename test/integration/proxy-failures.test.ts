@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
-import { eventually } from '../support/raw-socket.ts';
+import { eventually, untilStill } from '../support/raw-socket.ts';
 import type { RawSocket } from '../support/raw-socket.ts';
 import { AnsweringUpstream, closedPort, ScriptedUpstream } from '../support/upstream.ts';
 
@@ -522,14 +522,3 @@ describe('a timeout', () => {
     assert.equal((await client.response()).status, 200);
   });
 });
-
-/** Waits until a number has not changed for many turns of the event loop. */
-async function untilStill(read: () => number): Promise<void> {
-  let last = -1;
-  let still = 0;
-  await eventually(() => {
-    still = read() === last && last > 0 ? still + 1 : 0;
-    last = read();
-    return still > 2_000;
-  }, 'stillness');
-}

@@ -5,7 +5,7 @@ import { memoryUsage } from 'node:process';
 import { describe, it } from 'node:test';
 import { maxJoinedBytes } from '../../sidecar/proxy/proxy-options.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
-import { eventually } from '../support/raw-socket.ts';
+import { untilStill } from '../support/raw-socket.ts';
 import type { RawSocket } from '../support/raw-socket.ts';
 import { ScriptedUpstream } from '../support/upstream.ts';
 
@@ -229,14 +229,3 @@ describe('backpressure', () => {
     assert.equal((await other.response()).body, 'ok');
   });
 });
-
-/** Waits until a number has not changed for many turns of the event loop. */
-async function untilStill(read: () => number): Promise<void> {
-  let last = -1;
-  let still = 0;
-  await eventually(() => {
-    still = read() === last && last > 0 ? still + 1 : 0;
-    last = read();
-    return still > 2_000;
-  }, 'stillness');
-}

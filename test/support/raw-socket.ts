@@ -16,6 +16,17 @@ export async function eventually(condition: () => boolean, what: string): Promis
   }
 }
 
+/** Waits until a number has not changed for many turns of the event loop. */
+export async function untilStill(read: () => number): Promise<void> {
+  let last = -1;
+  let still = 0;
+  await eventually(() => {
+    still = read() === last && last > 0 ? still + 1 : 0;
+    last = read();
+    return still > 2_000;
+  }, 'stillness');
+}
+
 export interface RawResponse {
   readonly status: number;
   readonly startLine: string;
