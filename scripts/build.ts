@@ -3,10 +3,12 @@
 import { readFile, rm, writeFile, chmod } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
+import { parseArgs } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 
 const root = path.join(import.meta.dirname, '..');
-const out = path.join(root, 'dist');
+const { values } = parseArgs({ options: { out: { type: 'string' } } });
+const out = values.out ?? path.join(root, 'dist');
 
 await rm(out, { recursive: true, force: true });
 const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as {
@@ -35,7 +37,7 @@ const result = await build({
 await chmod(path.join(out, 'weir.mjs'), 0o755);
 const bytes = Object.values(result.metafile.outputs).reduce((sum, one) => sum + one.bytes, 0);
 await writeFile(path.join(out, 'meta.json'), JSON.stringify(result.metafile));
-process.stdout.write(`dist/weir.mjs and chunks: ${Math.round(bytes / 1024)} KiB\n`);
+process.stdout.write(`weir.mjs and its chunks: ${Math.round(bytes / 1024)} KiB\n`);
 
 /** Puts the Lua script's text where sidecar/store/script-source.ts would read the file. */
 function inlineLua(): Plugin {
