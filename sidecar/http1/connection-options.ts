@@ -4,11 +4,14 @@ import { isToken, listElements } from './field-list.ts';
 import type { FieldSection } from './field-section.ts';
 import { maxConnectionOptions } from './limits.ts';
 
+const noOptions: ReadonlySet<string> = new Set();
+
 /**
  * The options of all Connection lines, lower case, each once. Undefined when one is no token, names a field that frames
  * or routes (dropping it would change what the message means to the next hop), or there are too many.
  */
 export function connectionOptions(head: FieldSection): ReadonlySet<string> | undefined {
+  if (saysKeepAliveOnly(head)) return noOptions;
   const options = new Set<string>();
   let line = head.lineOf(CONNECTION, 0);
   while (line < head.count) {
@@ -20,6 +23,14 @@ export function connectionOptions(head: FieldSection): ReadonlySet<string> | und
     line = head.lineOf(CONNECTION, line + 1);
   }
   return options;
+}
+
+/** What most messages with a Connection field say, and what HTTP/1.1 means without it. */
+function saysKeepAliveOnly(head: FieldSection): boolean {
+  const line = head.lineOf(CONNECTION, 0);
+  const value = head.value(line);
+  const plain = value === 'keep-alive' || value === 'Keep-Alive';
+  return plain && head.lineOf(CONNECTION, line + 1) === head.count;
 }
 
 function isFramingName(name: string): boolean {

@@ -79,8 +79,11 @@ export const sweepIntervalMs = 500;
 /** Body bytes up to this size are joined to their head as one string: one system call instead of two. */
 export const maxJoinedBytes = 16_384;
 
-/** Bytes a closed connection may still send before it is reset. */
-export const maxLingerBytes = 1_048_576;
+/**
+ * Bytes a closed connection may still send before it is reset: enough for a client that looks for an answer only after
+ * its upload, on a link of 64 Mbit/s for the default linger time.
+ */
+export const maxLingerBytes = 16_777_216;
 
 /** Interim (1xx) responses to one request; more is an upstream out of its mind. */
 export const maxInterimResponses = 32;
