@@ -145,5 +145,4 @@ export function renderCrd(): string {
   return HEADING + stringify(createCrd(), { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-const HEADING =
-  '# Generated from crds/policy.ts by scripts/generate.ts; edits here are lost.\n';
+const HEADING = '# Generated from crds/policy.ts by scripts/generate.ts; edits here are lost.\n';

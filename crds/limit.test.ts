@@ -35,6 +35,15 @@ describe('the limit of a bucket', () => {
     );
   });
 
+  it('lets a level reach 9·10^15 units, and not one token more', () => {
+    // 100 s are 10^8 ticks of 1 µs, so many units a token.
+    const at = (capacity: number): number =>
+      limitOf({ capacity, tokens: 1, every: milliseconds(100_000) }).tickUs;
+
+    assert.equal(at(90_000_000), 1);
+    assert.equal(at(90_000_001), 1_000);
+  });
+
   it('takes no tick that does not divide the time exactly', () => {
     const limit = limitOf({
       capacity: 100_000_000,
