@@ -281,7 +281,8 @@ export class ClientConnection implements Waiter, SocketEvents {
     this.#dropPending();
     this.head.reset();
     this.arm(this.#context.settings.timeouts.lingerMs);
-    this.socket.end(lastText, 'latin1');
+    if (lastText === '') this.socket.end();
+    else this.socket.end(lastText, 'latin1');
     this.resume();
   }
 

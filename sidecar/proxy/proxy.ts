@@ -86,6 +86,8 @@ class ListeningProxy implements Proxy {
 
   async listen(at: ListenOptions): Promise<void> {
     await listenAt(this.#server, at);
+    // What goes wrong in accepting (no more file descriptors) must not end the process.
+    this.#server.on('error', this.#context.onFault);
     const { address, port } = this.#server.address() as AddressInfo; // a TCP server has no other address
     this.address = { host: address, port };
   }
