@@ -200,8 +200,8 @@ async function startOnFreePort(
   throw new Error('no free port for a Redis server');
 }
 
-/** A Cluster's bus listens 10 000 above the port, so a port above 55 535 would have none. */
-async function freePort(): Promise<number> {
+/** A port nobody listens on. A Cluster’s bus listens 10 000 above its port, so one above 55 535 would have none. */
+export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer();
     server.listen(0, '127.0.0.1');
