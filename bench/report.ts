@@ -131,7 +131,7 @@ function microText({ at, benches }: MicroResult): string[] {
   return [
     '## The pieces',
     '',
-    `${at.slice(0, 10)}. Nanoseconds an operation, mean of samples; the recorded baseline of \`npm run bench:micro\`.`,
+    `${at.slice(0, 10)}. Nanoseconds an operation, lower quartile of the samples; the recorded baseline of \`npm run bench:micro\`.`,
     '',
     ...table([['operation', 'ns'], ...rows]),
     '',
