@@ -339,7 +339,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   }
 
   #failFlying(group: Group, count: number, nowUs: number): void {
-    this.#counters.degraded += group.countLive(count);
+    if (!group.shadow) this.#counters.degraded += group.countLive(count);
     this.#settlement.fail(group, count, nowUs);
   }
 

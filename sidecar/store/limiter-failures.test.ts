@@ -467,6 +467,7 @@ describe('the circuit breaker', () => {
 
     assert.deepEqual(sink.verdicts, ['unknown']);
     assert.equal(bench.limiter.counters.chargesLost, 1);
+    assert.equal(bench.limiter.counters.degraded, FAILURES_TO_OPEN);
   });
 
   test('that flaps for ten minutes never lets more through than the formula', () => {

@@ -201,6 +201,36 @@ describe('requests that ask for the same', () => {
     assert.equal(bench.store.levelOf(b.buckets[0]?.key ?? ''), 97e6);
   });
 
+  test('are told apart when their hashes are equal, in whatever order they end', () => {
+    for (const order of [
+      [0, 1, 2],
+      [2, 1, 0],
+      [1, 0, 2],
+    ]) {
+      const bench = new LimiterBench();
+      const tier = tierOf({ buckets: [bucketOf(1_000, 1)] });
+      const keys = ['a', 'b', 'c'].map((text) => bench.keyed(tier, text));
+      // The hash is linear in id and weight, and ids follow each other.
+      const waiters = keys.map((keyed, i) => bench.ask([keyed], [63 - 31 * i]));
+      bench.scheduler.endTurn();
+      const [call] = bench.store.calls.splice(0);
+      assert.ok(call);
+      const reply = bench.store.execute(call);
+      const again = order.map((i) => bench.ask([keys[i] ?? assert.fail()], [63 - 31 * i]));
+      for (const i of order.slice(0, 1)) bench.limiter.cancel(again[i] ?? assert.fail());
+
+      call.onReply(reply);
+      bench.settle();
+
+      assert.deepEqual(
+        waiters.map(({ only }) => only.level / 1e6),
+        [937, 968, 999],
+      );
+      assert.equal(again.filter(({ told }) => told.length === 1).length, 2);
+      assert.equal(bench.limiter.pending, 0);
+    }
+  });
+
   test('of refused groups do not hold back others', () => {
     const bench = new LimiterBench();
     const [empty, rich] = [bench.keyed(tierOf(), 'empty'), bench.keyed(tierOf(), 'rich')];
