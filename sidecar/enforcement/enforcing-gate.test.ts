@@ -400,9 +400,10 @@ describe('a rule over claims', () => {
 
   const claims = { sub: 'alice', exp: NOW_MS / 1_000 + 60 };
 
-  async function settled(): Promise<void> {
-    // Verification runs in the thread pool; its end is a turn of the event loop away, not a time.
-    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  /** Verification runs in the thread pool: its end is some turns of the event loop away, not a time. */
+  async function verdictOf(answered: Answered): Promise<Answered> {
+    while (answered.verdicts === 0) await new Promise((resolve) => setImmediate(resolve));
+    return answered;
   }
 
   it('waits for the first verification of a token, then knows it', async () => {
@@ -411,14 +412,15 @@ describe('a rule over claims', () => {
 
     const first = bench.ask(asking(claims));
     assert.equal(first.verdicts, 0);
-    while (first.verdicts === 0) await settled();
+    await verdictOf(first);
     const second = bench.ask(requestOf({ headers: { Authorization: bearer(claims) } }));
-    const forged = bench.ask(requestOf({ headers: { Authorization: 'Bearer a.b.c' } }));
-    while (forged.verdicts === 0) await settled();
+    const forged = await verdictOf(
+      bench.ask(requestOf({ headers: { Authorization: 'Bearer a.b.c' } })),
+    );
 
     assert.equal(first.kind, 'allowed');
     // ECDSA signatures differ each time, so the second token is verified too.
-    while (second.verdicts === 0) await settled();
+    await verdictOf(second);
     assert.match(second.fields, /r=8/);
     assert.deepEqual([forged.kind, forged.status], ['denied', 429]);
   });
@@ -431,7 +433,7 @@ describe('a rule over claims', () => {
 
     bench.gate.cancel(gone);
     const next = bench.ask(view);
-    while (next.verdicts === 0) await settled();
+    await verdictOf(next);
 
     assert.equal(gone.verdicts, 0);
     assert.match(next.fields, /r=9/);

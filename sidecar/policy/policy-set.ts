@@ -109,9 +109,10 @@ export class PolicySet {
       ...(workload === undefined ? {} : { workload }),
     });
     if (compiled.kind === 'compiled') return compiled;
-    const placed = compiled.problems.map((problem) =>
-      problemAt(document.placeOf(problem.segments), problem),
-    );
+    const placed = compiled.problems.map((problem) => ({
+      ...problem,
+      ...document.placeOf(problem.segments),
+    }));
     return { kind: 'problems', problems: placed };
   }
 
