@@ -91,6 +91,27 @@ describe('a rule', () => {
     ]);
   });
 
+  it('is asked although a rule further inside is broken', () => {
+    const inner = ruled(z.object({ b: z.int() }), [
+      { rule: 'self.b == 7', message: 'must be 7', advice: 'write 7', holds: ({ b }) => b === 7 },
+    ]);
+    const outer = ruled(z.object({ a: z.array(inner) }), [
+      {
+        rule: 'self.a.size() == 2',
+        message: 'must be two',
+        advice: 'write 2',
+        holds: ({ a }) => a.length === 2,
+      },
+    ]);
+
+    const issues = outer.safeParse({ a: [{ b: 1 }] }).error?.issues;
+
+    assert.deepEqual(
+      issues?.map(({ path }) => path),
+      [['a', 0], []],
+    );
+  });
+
   it('is not asked where a field is wrong, be it of the wrong type or out of bounds', () => {
     const bounded = ruled(z.object({ a: z.int().max(1) }), [
       { rule: 'self.a == 7', message: 'must be 7', advice: 'write 7', holds: ({ a }) => a === 7 },

@@ -16,7 +16,10 @@ export interface Rule<Value> {
   readonly cause?: (value: Value) => string;
 }
 
-/** Adds rules to a schema. They run only where the fields themselves are in order: one fault, one problem. */
+/**
+ * Adds rules to a schema. They run only where the fields themselves are in order, so that one fault is one problem;
+ * a rule that is broken further inside is no obstacle.
+ */
 export function ruled<Schema extends z.ZodType>(
   schema: Schema,
   rules: readonly Rule<z.output<Schema>>[],
@@ -25,7 +28,7 @@ export function ruled<Schema extends z.ZodType>(
     field === undefined ? { rule, message } : { rule, message, fieldPath: `.${field}` },
   );
   const checked = schema.check((payload) => {
-    if (payload.issues.length > 0) return;
+    if (!payload.issues.every(isBrokenRule)) return;
     for (const rule of rules) {
       if (!rule.holds(payload.value)) payload.issues.push(brokenRule(rule, payload.value));
     }
@@ -39,9 +42,15 @@ function brokenRule<Value>(rule: Rule<Value>, value: Value): z.core.$ZodRawIssue
     code: 'custom',
     input: value,
     message: cause === undefined ? rule.message : `${rule.message}: ${cause}`,
-    params: { advice: rule.advice },
+    params: { advice: rule.advice, isRule: true },
+    // Lets the rules of what is around it run.
+    continue: true,
     path: rule.field === undefined ? [] : [rule.field],
   };
+}
+
+function isBrokenRule(issue: z.core.$ZodRawIssue): boolean {
+  return issue.code === 'custom' && issue.params?.['isRule'] === true;
 }
 
 export interface TextBounds {
