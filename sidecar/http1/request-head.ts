@@ -179,7 +179,7 @@ export class RequestHead extends FieldSection implements RequestView {
 }
 
 /** The authority of an absolute-form http(s) target; undefined when it is not one. */
-export function targetAuthority(target: string): string | undefined {
+function targetAuthority(target: string): string | undefined {
   if (target.charCodeAt(0) === 0x2f) return undefined;
   const match = /^https?:\/\/([^/?]*)/i.exec(target);
   const authority = match?.[1];

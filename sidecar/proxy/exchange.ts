@@ -70,8 +70,6 @@ export class Exchange {
     return this.#client.head.upgrade !== '';
   }
 
-  // ---- request direction
-
   /** Sends the client's request, with what is already there of its body. */
   start(verdict: Extract<Verdict, { kind: 'allowed' }>, hop: HopFields): void {
     this.#terms.copy(verdict);
@@ -153,8 +151,6 @@ export class Exchange {
     this.#client.resume();
   }
 
-  // ---- response direction
-
   sendInterim(text: string): void {
     if (this.#client.head.minorVersion > 0) this.write(text); // RFC 9110 §15.2
     this.#arm();
@@ -229,8 +225,6 @@ export class Exchange {
     this.#client.cut(framing);
   }
 
-  // ---- tunnel (RFC 9110 §7.8)
-
   /** False when the client must drain before more is read from the upstream. */
   startTunnel(head: ResponseHead): boolean {
     this.#tunnels = true;
@@ -256,8 +250,6 @@ export class Exchange {
     this.#upstream = undefined;
     this.#client.socket.destroySoon();
   }
-
-  // ---- what the client's socket reports
 
   onClientDrain(): void {
     this.#upstream?.resume();
@@ -296,8 +288,6 @@ export class Exchange {
     this.#upstream = undefined;
     this.#client.onFault(error);
   }
-
-  // ---- time
 
   #arm(): void {
     this.#client.arm(this.#context.settings.timeouts[timeoutNames[this.#waitsFor()]]);

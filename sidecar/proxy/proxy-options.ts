@@ -46,7 +46,7 @@ export interface ProxyTimeouts {
   readonly lingerMs: number;
 }
 
-export const defaultTimeouts: ProxyTimeouts = {
+const defaultTimeouts: ProxyTimeouts = {
   headMs: 10_000,
   idleMs: 60_000,
   connectMs: 5_000,
@@ -59,7 +59,7 @@ export const defaultTimeouts: ProxyTimeouts = {
 };
 
 /** An idle connection takes about 7 kB (measured): 70 MB, which a container of 256 MiB has left. */
-export const defaultMaxConnections = 10_000;
+const defaultMaxConnections = 10_000;
 
 /**
  * Bytes of all heads that have begun and not ended: without it 10 000 connections could each keep the 64 KiB of a head
@@ -71,7 +71,7 @@ export const maxPendingHeadBytes = 16_777_216;
 export const maxRefusedConnections = 64;
 
 /** Reuse beyond this many would mean more requests in flight than one sidecar serves. */
-export const defaultMaxIdleUpstream = 256;
+const defaultMaxIdleUpstream = 256;
 
 /** How often deadlines are looked at; a timeout is late by at most twice this. */
 export const sweepIntervalMs = 500;
