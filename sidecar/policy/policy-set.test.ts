@@ -80,9 +80,10 @@ describe('a set of policy files', () => {
     const again = set.update([broken, good]);
 
     assert.deepEqual(names(update), ['one', 'other']);
-    assert.equal(update?.bundle.policies[0]?.rules[0]?.tiers[0]?.buckets[0]?.limit.capacity, 7);
+    assert.ok(update);
+    assert.equal(update.bundle.policies[0]?.rules[0]?.tiers[0]?.buckets[0]?.limit.capacity, 7);
     assert.deepEqual(
-      update?.problems.map((one) => [one.file, one.path]),
+      update.problems.map((one) => [one.file, one.path]),
       [['a', 'spec.rules[0].buckets[0].capacity']],
     );
     assert.equal(again, undefined);
