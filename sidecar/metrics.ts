@@ -189,6 +189,11 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
       'Client connections beyond the maximum.',
       () => proxy.connectionsRefused,
     ),
+    count(
+      'weir_heads_shed_total',
+      'Requests answered 503 because the unfinished heads of all connections were too large together.',
+      () => proxy.headsShed,
+    ),
     counter('weir_responses_total', 'Final responses by class, our own included.', ['class'], () =>
       [1, 2, 3, 4, 5].map((digit) => ({
         labels: { class: `${digit}xx` },

@@ -45,6 +45,9 @@ export interface RunConfig {
   readonly bodyTimeout: number;
   readonly connectTimeout: number;
   readonly upstreamTimeout: number;
+  readonly streamTimeout: number;
+  readonly tunnelTimeout: number;
+  readonly upstreamIdleTimeout: number;
   readonly maxConnections: number;
   readonly maxHeaderBytes: number;
   readonly maxHeaders: number;
@@ -156,7 +159,7 @@ const table: Table = {
   },
   bodyTimeout: {
     placeholder: 'DURATION',
-    summary: 'how long a body may make no progress in either direction',
+    summary: 'how long a client may make no progress with a body it sends or reads',
     written: '60s',
     parse: parseDuration,
     ...one,
@@ -172,6 +175,27 @@ const table: Table = {
     placeholder: 'DURATION',
     summary: 'how long the upstream may take to send a response head',
     written: '60s',
+    parse: parseDuration,
+    ...one,
+  },
+  streamTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long a response body may be silent; event streams are for minutes',
+    written: '10m',
+    parse: parseDuration,
+    ...one,
+  },
+  tunnelTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long an upgraded connection (WebSocket) may be silent',
+    written: '1h',
+    parse: parseDuration,
+    ...one,
+  },
+  upstreamIdleTimeout: {
+    placeholder: 'DURATION',
+    summary: 'how long an idle connection to the upstream is kept; less than the upstream keeps it',
+    written: '4s',
     parse: parseDuration,
     ...one,
   },

@@ -10,8 +10,9 @@ import { sidecarMetrics } from './metrics.ts';
 import { BundleSwitch } from './policy/bundle-switch.ts';
 import { openFileSource } from './policy/file-source.ts';
 import type { Surroundings } from './policy/policy-set.ts';
+import { type AccessLine, AccessLog } from './proxy/access-log.ts';
 import type { ProxyOptions } from './proxy/proxy-options.ts';
-import { openProxy, type Proxy } from './proxy/proxy.ts';
+import { openProxy, type Proxy, type ProxyDependencies } from './proxy/proxy.ts';
 import { Address, Networks, readAddress } from './rules/address.ts';
 import { newRuleCounters } from './rules/rule-counters.ts';
 import type { RunConfig } from './run-settings.ts';
@@ -69,7 +70,9 @@ export async function openSidecar(config: RunConfig, parts: SidecarParts): Promi
       },
     }),
   );
-  const proxy = stack.use(await openProxy(proxyOptions(config, listen), gate, faultsTo(log)));
+  const proxy = stack.use(
+    await openProxy(proxyOptions(config, listen), gate, proxyDependencies(config, log)),
+  );
   const metrics = sidecarMetrics({
     ...{ gate, limiter, tallies, rules, proxy: proxy.counters },
     configOrigin: () => bundles.origin,
@@ -151,16 +154,24 @@ function proxyOptions(config: RunConfig, listen: HostPort | undefined): ProxyOpt
       connectMs: config.connectTimeout,
       responseMs: config.upstreamTimeout,
       clientStallMs: config.bodyTimeout,
+      upstreamStallMs: config.streamTimeout,
+      tunnelIdleMs: config.tunnelTimeout,
+      upstreamIdleMs: config.upstreamIdleTimeout,
     },
     maxConnections: config.maxConnections,
     ...(config.via === undefined ? {} : { via: config.via }),
   };
 }
 
-function faultsTo(log: Log): Parameters<typeof openProxy>[2] {
+function proxyDependencies(config: RunConfig, log: Log): ProxyDependencies {
+  const share = config.accessLog;
+  const write = (line: AccessLine): void => {
+    log.info({ event: 'access', ...line }, 'access');
+  };
   return {
     now: () => performance.now(),
     wallClock: () => Date.now(),
+    ...(share === 0 ? {} : { accessLog: new AccessLog({ share, random: Math.random, write }) }),
     onFault: (error) => {
       log.error({ event: 'fault', err: error }, 'a bug was contained in one connection');
     },

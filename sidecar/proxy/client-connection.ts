@@ -45,6 +45,8 @@ export class ClientConnection implements Waiter, SocketEvents {
   #closes = false;
   /** This connection's share of `pendingHeadBytes`. */
   #pendingBytes = 0;
+  /** When the request's head was complete; kept only for the access log. */
+  #beganMs = 0;
   #lingered = 0;
 
   constructor(socket: Socket, context: ProxyContext, owner: Owner) {
@@ -169,6 +171,7 @@ export class ClientConnection implements Waiter, SocketEvents {
 
   #admit(head: RequestHead): void {
     this.#context.counters.requestsTotal += 1;
+    if (this.#context.accessLog !== undefined) this.#beganMs = this.#context.now();
     this.#state = 'deciding';
     this.deadlineMs = Infinity; // the gate has its own
     this.#closes = head.wantsClose;
@@ -208,7 +211,7 @@ export class ClientConnection implements Waiter, SocketEvents {
       this.close(answer);
       return;
     }
-    this.#context.counters.countResponse(answer.status);
+    this.noteResponse(answer.status);
     this.write(this.#answerText(answer, false));
     this.#nextRequest();
   }
@@ -229,7 +232,7 @@ export class ClientConnection implements Waiter, SocketEvents {
 
   /** Gives a last answer. */
   close(answer: Answer): void {
-    this.#context.counters.countResponse(answer.status);
+    this.noteResponse(answer.status);
     const text = this.#answerText(answer, true);
     this.#context.counters.bytesToClients += text.length;
     this.#linger(text);
@@ -246,6 +249,13 @@ export class ClientConnection implements Waiter, SocketEvents {
   /** Answers 503 before anything was read: too many connections are open. */
   refuseConnection(): void {
     this.close(ownAnswers['too-many-connections']);
+  }
+
+  /** The head of a final response goes out. */
+  noteResponse(status: number): void {
+    const { counters, accessLog } = this.#context;
+    counters.countResponse(status);
+    accessLog?.record(this.head, status, this.#context.now() - this.#beganMs);
   }
 
   /** Whether the response about to start is the connection's last. */

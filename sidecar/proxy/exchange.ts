@@ -161,7 +161,7 @@ export class Exchange {
     this.#responseStarted = true;
     this.#forwarded = '';
     const closes = this.#client.decideClose(framing === 'close');
-    this.#context.counters.countResponse(head.status);
+    this.#client.noteResponse(head.status);
     this.#terms.show(head);
     return this.#terms.headText(head, closes);
   }
@@ -230,7 +230,7 @@ export class Exchange {
     this.#tunnels = true;
     this.#responseStarted = true;
     this.#forwarded = '';
-    this.#context.counters.countResponse(head.status);
+    this.#client.noteResponse(head.status);
     this.#context.counters.tunnelsOpen += 1;
     const flows = this.write(this.#terms.headText(head, false) + head.text.slice(head.end));
     const early = this.#client.takeHeld();

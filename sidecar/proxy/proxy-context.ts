@@ -1,4 +1,5 @@
 // What all connections of one proxy share.
+import type { AccessLog } from './access-log.ts';
 import type { Gate } from './gate.ts';
 import type { ProxyCounters } from './proxy-counters.ts';
 import type { ProxySettings } from './proxy-options.ts';
@@ -21,6 +22,8 @@ export interface ProxyContext {
   draining: boolean;
   /** Stopping: a connection ends as soon as it has nothing under way. */
   stopping: boolean;
+  /** Undefined = responses are not logged. */
+  readonly accessLog: AccessLog | undefined;
   /** Told about bugs; the connection they struck is closed, no other is touched. */
   readonly onFault: (error: unknown) => void;
 }

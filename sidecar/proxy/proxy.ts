@@ -1,6 +1,7 @@
 // Opens the data path: listens, accepts, sweeps deadlines, drains and stops. The connections do the work.
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import type { AccessLog } from './access-log.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { Gate } from './gate.ts';
 import { listenAt } from './listening.ts';
@@ -15,6 +16,8 @@ export interface ProxyDependencies {
   readonly now: () => number;
   /** Milliseconds since the epoch, e.g. `Date.now`; for the Date field only. */
   readonly wallClock: () => number;
+  /** Absent = responses are not logged. */
+  readonly accessLog?: AccessLog;
   /** Told about bugs: an exception in the handling of one connection, which has been closed. */
   readonly onFault: (error: unknown) => void;
 }
@@ -75,6 +78,7 @@ class ListeningProxy implements Proxy {
       dateLine: '',
       draining: false,
       stopping: false,
+      accessLog: dependencies.accessLog,
       onFault: dependencies.onFault,
     };
     this.#renewDate();

@@ -178,6 +178,29 @@ describe('an allowed request', () => {
   });
 });
 
+describe('the access log', () => {
+  it('is written for every response when its share is 1, own answers included', async () => {
+    await using upstream = await openUpstream();
+    await using sidecar = await SidecarProcess.open({
+      files: { 'a.yaml': policy({ capacity: 1 }) },
+      upstreamPort: upstream.port,
+      flags: ['--access-log', '1'],
+    });
+
+    await statuses(sidecar, 'alice', 2);
+
+    await eventually('both are logged', () => sidecar.events('access').length === 2);
+    const seen = sidecar
+      .events('access')
+      .map((line) => [line['method'], line['path'], line['status']]);
+    assert.deepEqual(seen, [
+      ['GET', '/v1/items', 200],
+      ['GET', '/v1/items', 429],
+    ]);
+    assert.equal(JSON.stringify(sidecar.log).includes('alice'), false);
+  });
+});
+
 describe('a policy folder', () => {
   it('is reloaded on every change, and nobody gets a fresh bucket by it', async () => {
     await using upstream = await openUpstream();
