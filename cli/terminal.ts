@@ -20,7 +20,7 @@ export function reportFailure(error: unknown): void {
 }
 
 /** `where: given …; expected …`, or the catalogue's sentence with its facts. */
-export function describeFailure(error: WeirError): string {
+function describeFailure(error: WeirError): string {
   const { where, given, right, ...facts } = error.details;
   if (where !== undefined && right !== undefined) {
     return `${text(where)}: got ${text(given)}; expected ${text(right)}`;

@@ -117,7 +117,7 @@ export function parseText(pattern: RegExp, right: string): (text: string) => str
 }
 
 /** The value and what would be right; the caller adds which flag or variable it came from. */
-export function reject(given: string, right: string): WeirError {
+function reject(given: string, right: string): WeirError {
   const code: ErrorCode = 'CONFIG_INVALID';
   return new WeirError(code, { given, right });
 }

@@ -32,7 +32,7 @@ Worth an alert: \`weir_breaker_state\` above 0 for minutes, \`weir_requests_tota
 }
 
 /** Of a sidecar that has counted nothing. */
-export function metricDefinitions(): readonly MetricDefinition[] {
+function metricDefinitions(): readonly MetricDefinition[] {
   const limiter = new Limiter({ store: new MemoryStore(systemClock) });
   const onForwarded = (): void => undefined;
   return sidecarMetrics({

@@ -46,6 +46,6 @@ function problemBody(status: number, title: string, label: string): string {
 }
 
 /** UTF-8 as one char per byte, the form in which the proxy writes heads and bodies. */
-export function toByteString(text: string): string {
+function toByteString(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
