@@ -1,6 +1,6 @@
 // Hot path. One call on its way to a server, and what may be tried when it was certainly not executed.
 import { type Reply } from '../limiter/token-bucket.ts';
-import type { CommandSink, RedisNode } from './redis-node.ts';
+import type { CommandChannel, CommandSink } from './redis-node.ts';
 import { remedyFor, type Remedy } from './redis-errors.ts';
 import { decideOneByOne } from './split-call.ts';
 import type { StoreCall } from './store.ts';
@@ -15,11 +15,11 @@ export interface Router {
   readonly script: string;
   readonly digest: string;
   /** The server that holds the call's keys now. */
-  nodeFor(call: StoreCall): RedisNode | undefined;
+  nodeFor(call: StoreCall): CommandChannel | undefined;
   /** A server says that the call's keys live at `address` (`host:port`) from now on. */
-  onMoved(call: StoreCall, address: string): RedisNode | undefined;
+  onMoved(call: StoreCall, address: string): CommandChannel | undefined;
   /** The server at `address`, which is taking over the call's slot. */
-  nodeAt(address: string): RedisNode | undefined;
+  nodeAt(address: string): CommandChannel | undefined;
   /** Servers refuse for a reason that a new look at the Cluster may cure. */
   onDoubt(): void;
 }
@@ -27,7 +27,7 @@ export interface Router {
 export class Attempt implements CommandSink {
   readonly #call: StoreCall;
   readonly #router: Router;
-  #node: RedisNode | undefined = undefined;
+  #node: CommandChannel | undefined = undefined;
   /** Remedies tried: each may help once. */
   #tried: readonly Remedy['action'][] = [];
 
@@ -50,7 +50,7 @@ export class Attempt implements CommandSink {
     this.#remedy(error);
   }
 
-  #send(node: RedisNode | undefined, command: 'eval' | 'evalsha'): void {
+  #send(node: CommandChannel | undefined, command: 'eval' | 'evalsha'): void {
     if (this.#call.settled) return;
     if (node?.isReady !== true) {
       this.#router.onDoubt();
@@ -102,7 +102,7 @@ export class Attempt implements CommandSink {
     }
   }
 
-  #ask(node: RedisNode | undefined): void {
+  #ask(node: CommandChannel | undefined): void {
     // Written right before the call on the same connection, so nothing can come between.
     if (node?.isReady === true) node.send('asking', [], unheard);
     // The server taking over may not have the script yet; its text goes along rather than a second ASKING.

@@ -14,7 +14,11 @@ export const systemClock: Clock = {
 
 /** When the limiter's own work runs; injected together with the clock. */
 export interface Scheduler {
-  /** Runs `task` once, at the end of this turn of the event loop, after the sockets that are ready were read. */
+  /**
+   * Runs `task` once, at the end of this turn of the event loop, after the sockets that are ready were read. A
+   * microtask would run after each socket and send each request alone; at 200 requests a second, where nothing
+   * can be batched, it was measured not to be faster either (p50 0.39..0.51 ms, against 0.43..0.51 ms).
+   */
   atEndOfTurn(task: () => void): void;
   /** Runs `task` once, `ms` later at the earliest. Must not keep the process alive. */
   after(ms: number, task: () => void): ScheduledTask;

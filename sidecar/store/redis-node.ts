@@ -31,7 +31,18 @@ export interface CommandSink {
   onError(error: Error): void;
 }
 
-export class RedisNode implements StoreNode, Disposable {
+/** A connection to one server, as a call needs it. */
+export interface CommandChannel {
+  readonly isReady: boolean;
+  /** Why there is no connection, in the client's own words. */
+  readonly lastError: string;
+  /** Sends one command. `sink` is told once, or never if the connection never says. */
+  send(name: string, args: readonly (string | number)[], sink: CommandSink): void;
+  /** Drops the socket and connects anew, through the sentinels where there are some. */
+  reconnect(): void;
+}
+
+export class RedisNode implements StoreNode, CommandChannel, Disposable {
   readonly name: string;
   readonly #redis: Redis;
   readonly #clock: Clock;
@@ -81,12 +92,10 @@ export class RedisNode implements StoreNode, Disposable {
     return this.#redis.status === 'ready';
   }
 
-  /** Why there is no connection, in the client's own words. */
   get lastError(): string {
     return this.#lastError;
   }
 
-  /** Sends one command. `sink` is told once, or never if the connection never says. */
   send(name: string, args: readonly (string | number)[], sink: CommandSink): void {
     if (this.#unanswered === 0) this.#stalledSinceUs = this.#clock.nowUs();
     this.#unanswered += 1;
@@ -104,7 +113,6 @@ export class RedisNode implements StoreNode, Disposable {
     this.#redis.sendCommand(command);
   }
 
-  /** Drops the socket and connects anew, through the sentinels where there are some. */
   reconnect(): void {
     if (!this.#isDisposed && this.isReady) this.#redis.disconnect(true);
   }
