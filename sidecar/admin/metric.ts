@@ -56,13 +56,12 @@ function isSamples(now: readonly Sample[] | Histogram): now is readonly Sample[]
 
 /** Prometheus buckets are cumulative and end with +Inf. */
 function dumpHistogram(name: string, histogram: Histogram): DumpedValue[] {
-  let below = 0;
-  const values: DumpedValue[] = histogram.boundsSeconds.map((le, i) => {
-    below += histogram.counts[i] ?? 0;
-    return { metricName: `${name}_bucket`, labels: { le }, value: below };
+  let all = 0;
+  const values: DumpedValue[] = histogram.buckets.map(({ upTo, count }) => {
+    all += count;
+    const le = upTo === Infinity ? '+Inf' : upTo;
+    return { metricName: `${name}_bucket`, labels: { le }, value: all };
   });
-  const all = below + (histogram.counts[histogram.boundsSeconds.length] ?? 0);
-  values.push({ metricName: `${name}_bucket`, labels: { le: '+Inf' }, value: all });
   values.push({ metricName: `${name}_sum`, labels: {}, value: histogram.sumSeconds });
   values.push({ metricName: `${name}_count`, labels: {}, value: all });
   return values;

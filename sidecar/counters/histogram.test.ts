@@ -8,7 +8,21 @@ describe('a histogram', () => {
 
     for (const seconds of [0, 0.1, 0.100001, 1, 1.5]) histogram.observe(seconds);
 
-    assert.deepEqual([...histogram.counts], [2, 2, 1]);
+    assert.deepEqual(
+      histogram.buckets.map(({ count }) => count),
+      [2, 2, 1],
+    );
     assert.equal(histogram.sumSeconds, 0 + 0.1 + 0.100001 + 1 + 1.5);
+  });
+
+  it('puts what is no number into no bucket', () => {
+    const histogram = new Histogram([1]);
+
+    histogram.observe(NaN);
+
+    assert.deepEqual(
+      histogram.buckets.map(({ count }) => count),
+      [0, 0],
+    );
   });
 });

@@ -1,22 +1,28 @@
-// A histogram that costs the hot path two array writes. prom-client sees it only at scrape.
+// A histogram that costs the hot path a short walk and one addition. prom-client sees it only at scrape.
 
-/** Upper bounds in seconds, ascending; the last bucket is +Inf and has no bound. */
+export interface HistogramBucket {
+  /** Seconds, inclusive. */
+  readonly upTo: number;
+  /** Values above the bucket before and up to `upTo`: not cumulative. */
+  count: number;
+}
+
 export class Histogram {
-  readonly boundsSeconds: readonly number[];
-  /** One count per bound plus the +Inf bucket, not cumulative. */
-  readonly counts: Float64Array;
+  /** By bound, ascending; the last is for everything above. */
+  readonly buckets: readonly HistogramBucket[];
   sumSeconds = 0;
 
+  /** `boundsSeconds` ascending. */
   constructor(boundsSeconds: readonly number[]) {
-    this.boundsSeconds = boundsSeconds;
-    this.counts = new Float64Array(boundsSeconds.length + 1);
+    this.buckets = [...boundsSeconds, Infinity].map((upTo) => ({ upTo, count: 0 }));
   }
 
   observe(seconds: number): void {
-    const bounds = this.boundsSeconds;
-    let i = 0;
-    while (i < bounds.length && seconds > (bounds[i] ?? Infinity)) i += 1;
-    this.counts[i] = (this.counts[i] ?? 0) + 1;
     this.sumSeconds += seconds;
+    for (const bucket of this.buckets) {
+      if (seconds > bucket.upTo) continue;
+      bucket.count += 1;
+      return;
+    }
   }
 }
