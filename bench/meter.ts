@@ -1,10 +1,9 @@
 // Puts a load on a contender and tells what it cost: processor time of all its processes and of Redis, from the
 // scheduler's own accounts, per request that was answered.
 import { execFile } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Contender } from './contender.ts';
-import { NICENESS, PROXY_CORE, processorTimeUs, residentMb } from './pinned-process.ts';
+import { PROXY_CORE, pinRunning, processorTimeUs, residentMb } from './pinned-process.ts';
 import { loadWithWrk } from './wrk.ts';
 import type { LoadOptions, LoadResult } from './wrk.ts';
 
@@ -31,11 +30,7 @@ export class Meter {
   static async open(port: number): Promise<Meter> {
     const server = await redisInfo(port, 'server');
     const id = Number(/process_id:(\d+)/.exec(server)?.[1]);
-    await run('taskset', ['-apc', String(PROXY_CORE), String(id)]);
-    if (NICENESS !== 0) {
-      const threads = await readdir(`/proc/${String(id)}/task`);
-      await run('renice', ['-n', String(NICENESS), '-p', ...threads]);
-    }
+    await pinRunning(id, PROXY_CORE);
     return new Meter(port, id);
   }
 

@@ -1,12 +1,13 @@
 // A process of a measurement: held to one core, its processor time and memory counted over all of its threads and
 // children, ended by its own id.
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 
 /** The proxy under test and Redis share this core, as a pod's containers would; the load has the other one. */
 export const PROXY_CORE = 0;
@@ -25,6 +26,15 @@ export const NICENESS: number = process.getuid?.() === 0 ? -10 : 0;
 export function pinned(core: number): [file: string, ...args: string[]] {
   const onCore = ['taskset', '-c', String(core)] as const;
   return NICENESS === 0 ? [...onCore] : ['nice', '-n', String(NICENESS), ...onCore];
+}
+
+/** Holds a process that runs already to `core`, and puts it ahead as far as allowed. */
+export async function pinRunning(id: number, core: number): Promise<void> {
+  const run = promisify(execFile);
+  await run('taskset', ['-apc', String(core), String(id)]);
+  if (NICENESS === 0) return;
+  const threads = await listed(`/proc/${String(id)}/task`);
+  await run('renice', ['-n', String(NICENESS), '-p', ...threads]);
 }
 
 export interface PinnedOptions {
