@@ -7,7 +7,7 @@ import { KeyedBucket, KeyedBuckets, type TierBuckets } from './bucket.ts';
  * Keys of a period, over all tiers: at most twice as many are held. About 600 bytes a key with one bucket:
  * 10 MB at the bound. A key that falls out costs a hash (2 µs) and forgets a denial.
  */
-export const MAX_KEYS_PER_PERIOD = 8_192;
+const MAX_KEYS_PER_PERIOD = 8_192;
 
 export class KeyInterner {
   #period = 0;

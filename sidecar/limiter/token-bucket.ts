@@ -209,7 +209,7 @@ interface Pairs {
 }
 
 /** µs from `nowUs` until `need` more units are there: exact, one µs earlier is too early. */
-export function waitForUnits(state: BucketState, need: number, nowUs: number): number {
+function waitForUnits(state: BucketState, need: number, nowUs: number): number {
   const { tickUs, unitsPerTick } = state.limit;
   const from = Math.max(state.stamp, Math.floor(nowUs / tickUs)) * tickUs;
   return Math.min(MAX_INTEGER, Math.ceil(need / unitsPerTick) * tickUs + (from - nowUs));

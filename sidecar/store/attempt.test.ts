@@ -5,6 +5,7 @@ import { StoredLimit } from '../limiter/stored-limit.ts';
 import { ACQUIRE, CHARGE_DOWN, PEEK, REFUND, type Reply } from '../limiter/token-bucket.ts';
 import { Attempt, encodeCall, toReply, type Router } from './attempt.ts';
 import type { CommandChannel, CommandSink } from './redis-node.ts';
+import { decideOneByOne } from './split-call.ts';
 import type { FailureKind, StoreCall } from './store.ts';
 
 const limit = new StoredLimit(1, { capacity: 5, unitsPerToken: 10, unitsPerTick: 1, tickUs: 1 });
@@ -62,6 +63,10 @@ class FakeRouter implements Router {
 
   nodeAt(): CommandChannel | undefined {
     return this.#away;
+  }
+
+  decideOneByOne(call: StoreCall): void {
+    decideOneByOne(call, this);
   }
 
   onDoubt(): void {

@@ -2,7 +2,6 @@
 import { type Reply } from '../limiter/token-bucket.ts';
 import type { CommandChannel, CommandSink } from './redis-node.ts';
 import { remedyFor, type Remedy } from './redis-errors.ts';
-import { decideOneByOne } from './split-call.ts';
 import type { StoreCall } from './store.ts';
 
 /** How the script spells the operations ACQUIRE, PEEK, REFUND and CHARGE_DOWN. */
@@ -20,6 +19,8 @@ export interface Router {
   onMoved(call: StoreCall, address: string): CommandChannel | undefined;
   /** The server at `address`, which is taking over the call's slot. */
   nodeAt(address: string): CommandChannel | undefined;
+  /** Takes a call over that its slot's migration refuses as a whole. */
+  decideOneByOne(call: StoreCall): void;
   /** Servers refuse for a reason that a new look at the Cluster may cure. */
   onDoubt(): void;
 }
@@ -88,7 +89,7 @@ export class Attempt implements CommandSink {
         this.#ask(this.#router.nodeAt(remedy.address));
         return;
       case 'one-by-one':
-        decideOneByOne(this.#call, this.#router);
+        this.#router.decideOneByOne(this.#call);
         return;
       case 'reconnect':
         this.#node?.reconnect();

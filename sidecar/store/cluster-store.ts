@@ -4,6 +4,7 @@ import { Attempt, type Router } from './attempt.ts';
 import { RedisNode, optionsFor } from './redis-node.ts';
 import { Readiness, type RemoteStore, type RemoteStoreContext } from './remote-store.ts';
 import { slotOf } from './slot.ts';
+import { decideOneByOne } from './split-call.ts';
 import type { HostPort, StoreSettings } from './store-settings.ts';
 import type { StoreCall, StoreLane, StoreListener, StoreNode } from './store.ts';
 
@@ -78,6 +79,10 @@ export class ClusterStore implements RemoteStore, Router {
     const host = address.slice(0, colon);
     const port = Number(address.slice(colon + 1));
     return host === '' || !Number.isInteger(port) ? undefined : this.#open({ host, port });
+  }
+
+  decideOneByOne(call: StoreCall): void {
+    decideOneByOne(call, this);
   }
 
   onDoubt(): void {

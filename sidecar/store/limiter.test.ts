@@ -10,7 +10,7 @@ import {
   tierOf,
 } from '../../test/support/limiter-fixture.ts';
 import { StoredLimit } from '../limiter/stored-limit.ts';
-import { MAX_KEYS_PER_CALL } from './call.ts';
+import { MAX_DECISIONS_PER_CALL, MAX_KEYS_PER_CALL } from './call.ts';
 import { MemoryStore } from './memory-store.ts';
 
 function kinds(waiters: readonly RecordingWaiter[]): string[] {
@@ -556,16 +556,21 @@ describe('the cost of a response', () => {
     );
   });
 
-  test('in large numbers takes as many calls as its bound asks for', () => {
-    const bench = new LimiterBench();
-    const keyed = bench.keyed(tierOf());
-    for (let i = 0; i < 200; i += 1) bench.limiter.chargeDown(keyed, 1);
+  for (const [charges, calls] of [
+    [MAX_DECISIONS_PER_CALL, 1],
+    [MAX_DECISIONS_PER_CALL + 1, 2],
+  ] as const) {
+    test(`shares a call with ${MAX_DECISIONS_PER_CALL - 1} others at most: ${charges} go in ${calls}`, () => {
+      const bench = new LimiterBench();
+      const keyed = bench.keyed(tierOf());
+      for (let i = 0; i < charges; i += 1) bench.limiter.chargeDown(keyed, 1);
 
-    bench.settle();
+      bench.settle();
 
-    assert.equal(bench.store.sent, 2);
-    assert.equal(bench.limiter.counters.chargesLost, 0);
-  });
+      assert.equal(bench.store.sent, calls);
+      assert.equal(bench.limiter.counters.chargesLost, 0);
+    });
+  }
 });
 
 describe('a request over several lanes', () => {

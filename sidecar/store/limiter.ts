@@ -19,7 +19,7 @@ import type { Store } from './store.ts';
 /** How long a request may wait for the store before its policies' failure mode decides. */
 export const DEFAULT_DEADLINE_MS = 50;
 /** Requests that may wait at once: 200 000 a second at the deadline, far above what one process serves. */
-export const MAX_PENDING = 10_000;
+const MAX_PENDING = 10_000;
 
 export interface LimiterOptions {
   /** Where shared buckets live. The limiter does not dispose of it. */

@@ -3,6 +3,7 @@ import { Attempt, type Router } from './attempt.ts';
 import { RedisNode, optionsFor, sentinelOptions } from './redis-node.ts';
 import { Readiness, type RemoteStore, type RemoteStoreContext } from './remote-store.ts';
 import type { StoreSettings } from './store-settings.ts';
+import { decideOneByOne } from './split-call.ts';
 import type { StoreCall, StoreLane, StoreListener } from './store.ts';
 
 type OneServerSettings = Exclude<StoreSettings, { readonly kind: 'cluster' }>;
@@ -57,6 +58,10 @@ export class RedisStore implements RemoteStore, StoreLane, Router {
 
   nodeAt(): RedisNode | undefined {
     return undefined;
+  }
+
+  decideOneByOne(call: StoreCall): void {
+    decideOneByOne(call, this);
   }
 
   onDoubt(): void {
