@@ -12,6 +12,8 @@ export interface FaultCheck {
 export interface FaultsResult {
   readonly at: string;
   readonly machine: MachineFacts;
+  /** Whether nobody else was at work just before. */
+  readonly isQuiet: boolean;
   readonly deadlineMs: number;
   readonly checks: readonly FaultCheck[];
 }

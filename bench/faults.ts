@@ -45,7 +45,8 @@ const folder = await mkdtemp(path.join(tmpdir(), 'weir-faults-'));
 stack.defer(() => rm(folder, { recursive: true, force: true }));
 await buildSidecar();
 const busyShare = await waitForQuiet(QUIET_WAIT_MS);
-if (busyShare >= QUIET_BUSY_SHARE) {
+const isQuiet = busyShare < QUIET_BUSY_SHARE;
+if (!isQuiet) {
   say(`the machine is not quiet: ${(100 * busyShare).toFixed(0)} % busy with other work`);
 }
 await pinRunning(process.pid, LOAD_CORE);
@@ -57,7 +58,13 @@ for (const { what, measured, bound, isMet } of checks) {
 }
 if (!flags.dry) {
   const at = new Date().toISOString();
-  await keep('faults.json', { at, machine: machineFacts(), deadlineMs: DEADLINE_MS, checks });
+  await keep('faults.json', {
+    at,
+    machine: machineFacts(),
+    isQuiet,
+    deadlineMs: DEADLINE_MS,
+    checks,
+  });
   await writeReport();
 }
 if (checks.some(({ isMet }) => !isMet)) process.exitCode = 1;

@@ -109,7 +109,10 @@ function peersText(result: PeersResult): string[] {
   ];
 }
 
-function faultsText({ at, deadlineMs, checks }: FaultsResult): string[] {
+function faultsText({ at, isQuiet, deadlineMs, checks }: FaultsResult): string[] {
+  const quiet = isQuiet
+    ? ''
+    : ' **The machine was not quiet**: read bounds of a few milliseconds beside the latency before any outage.';
   const rows = checks.map(({ what, measured, bound, isMet }) => [
     what,
     measured,
@@ -119,7 +122,7 @@ function faultsText({ at, deadlineMs, checks }: FaultsResult): string[] {
   return [
     '## When Redis freezes or dies',
     '',
-    `${at.slice(0, 10)}. A real Redis is stopped (SIGSTOP) or killed under load; each decision may wait ${String(deadlineMs)} ms for it.`,
+    `${at.slice(0, 10)}. A real Redis is stopped (SIGSTOP) or killed under load; each decision may wait ${String(deadlineMs)} ms for it.${quiet}`,
     '',
     ...table([['promise', 'measured', 'bound', ''], ...rows]),
     '',
