@@ -20,9 +20,10 @@ export class Histogram {
   observe(seconds: number): void {
     this.sumSeconds += seconds;
     for (const bucket of this.buckets) {
-      if (seconds > bucket.upTo) continue;
-      bucket.count += 1;
-      return;
+      if (seconds <= bucket.upTo) {
+        bucket.count += 1;
+        return;
+      }
     }
   }
 }
