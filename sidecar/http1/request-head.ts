@@ -32,6 +32,8 @@ export class RequestHead extends FieldSection implements RequestView {
   /** The protocols asked for, without h2c; empty when the request is not (or cannot be) an upgrade. */
   upgrade = '';
   readonly #maxTargetBytes: number;
+  /** The last valid Host: a connection mostly asks for one. */
+  #lastHost: string | undefined = undefined;
 
   constructor(limits: Http1Limits) {
     super({
@@ -108,7 +110,8 @@ export class RequestHead extends FieldSection implements RequestView {
     }
     if (!this.hasOne(HOST)) return 'host-repeated';
     this.host = this.value(this.lineOf(HOST, 0));
-    if (!isAuthority(this.host)) return 'host-invalid';
+    if (this.host !== this.#lastHost && !isAuthority(this.host)) return 'host-invalid';
+    this.#lastHost = this.host;
     if (authority === undefined) return undefined;
     return authority.toLowerCase() === this.host.toLowerCase() ? undefined : 'host-mismatch';
   }
