@@ -1,7 +1,18 @@
-// A certificate authority of the test's own, a server certificate for 127.0.0.1 and a client certificate, made by
-// the openssl on the PATH: Node can read certificates but not make them.
-import { spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+// A certificate authority of the test's own, a server certificate for 127.0.0.1 and a client certificate: Node can
+// read certificates but not make them, and not every machine has an openssl.
+// x509 wants a Reflect with metadata before it is loaded.
+import 'reflect-metadata';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+  type Extension,
+  type X509Certificate,
+} from '@peculiar/x509';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -13,78 +24,84 @@ export interface Certificates extends AsyncDisposable {
   readonly key: string;
 }
 
+/** Writes `ca.crt`, `server.crt`, `server.key`, `client.crt` and `client.key` to a folder of their own. */
 export async function makeCertificates(): Promise<Certificates> {
   const folder = await mkdtemp(path.join(tmpdir(), 'weir-tls-'));
-  const file = (name: string): string => path.join(folder, name);
-  const subject = [
-    '-nodes',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-days',
-    '2',
-  ];
-  openssl([
-    'req',
-    '-x509',
-    ...subject,
-    '-subj',
-    '/CN=ca',
-    '-keyout',
-    file('ca.key'),
-    '-out',
-    file('ca.crt'),
+  const ca = await makeAuthority();
+  const server = await sign(ca, 'server', [
+    new SubjectAlternativeNameExtension([
+      { type: 'ip', value: '127.0.0.1' },
+      { type: 'dns', value: 'redis.test' },
+    ]),
   ]);
-  await writeFile(file('server.ext'), 'subjectAltName=IP:127.0.0.1,DNS:redis.test\n');
-  await writeFile(file('client.ext'), 'extendedKeyUsage=clientAuth\n');
-  for (const name of ['server', 'client']) {
-    const request = ['-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
-    openssl([
-      'req',
-      '-new',
-      ...request,
-      '-subj',
-      `/CN=${name}`,
-      '-keyout',
-      file(`${name}.key`),
-      '-out',
-      file(`${name}.csr`),
-    ]);
-    const signer = [
-      '-CA',
-      file('ca.crt'),
-      '-CAkey',
-      file('ca.key'),
-      '-CAcreateserial',
-      '-days',
-      '2',
-    ];
-    openssl([
-      'x509',
-      '-req',
-      '-in',
-      file(`${name}.csr`),
-      ...signer,
-      '-extfile',
-      file(`${name}.ext`),
-      '-out',
-      file(`${name}.crt`),
-    ]);
-  }
-  const [ca, cert, key] = await Promise.all(
-    ['ca.crt', 'client.crt', 'client.key'].map((name) => readFile(file(name), 'utf8')),
-  );
+  const client = await sign(ca, 'client', [
+    new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth]),
+  ]);
+  const texts = {
+    'ca.crt': pem(ca.certificate),
+    ...{ 'server.crt': server.cert, 'server.key': server.key },
+    ...{ 'client.crt': client.cert, 'client.key': client.key },
+  };
+  for (const [name, text] of Object.entries(texts)) await writeFile(path.join(folder, name), text);
   return {
     folder,
-    ca: ca ?? '',
-    cert: cert ?? '',
-    key: key ?? '',
+    ca: texts['ca.crt'],
+    cert: client.cert,
+    key: client.key,
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
 }
 
-function openssl(args: readonly string[]): void {
-  const { status, stderr, error } = spawnSync('openssl', args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${error?.message ?? stderr}`);
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const DAY_MS = 86_400_000;
+
+interface Authority {
+  readonly certificate: X509Certificate;
+  readonly keys: CryptoKeyPair;
+}
+
+async function makeAuthority(): Promise<Authority> {
+  const keys = await makeKeys();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    ...validity(),
+    name: 'CN=ca',
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [new BasicConstraintsExtension(true, undefined, true)],
+  });
+  return { certificate, keys };
+}
+
+/** Certificate and private key as PEM texts. */
+async function sign(
+  authority: Authority,
+  name: string,
+  extensions: Extension[],
+): Promise<{ readonly cert: string; readonly key: string }> {
+  const keys = await makeKeys();
+  const certificate = await X509CertificateGenerator.create({
+    ...validity(),
+    subject: `CN=${name}`,
+    issuer: authority.certificate.subject,
+    publicKey: keys.publicKey,
+    signingKey: authority.keys.privateKey,
+    signingAlgorithm: algorithm,
+    extensions,
+  });
+  const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
+  return { cert: pem(certificate), key: `${PemConverter.encode(key, 'PRIVATE KEY')}\n` };
+}
+
+function makeKeys(): Promise<CryptoKeyPair> {
+  return crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+}
+
+/** From a day ago, so that no clock is too early for it. */
+function validity(): { readonly notBefore: Date; readonly notAfter: Date } {
+  const now = Date.now();
+  return { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 2 * DAY_MS) };
+}
+
+function pem(certificate: X509Certificate): string {
+  return `${certificate.toString('pem')}\n`;
 }
