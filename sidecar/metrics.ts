@@ -133,8 +133,22 @@ function storeMetrics({ limiter }: MetricSources): Metric[] {
     ),
     count(
       'weir_charges_lost_total',
-      'Response costs that could not be charged.',
+      'Response costs that could not be charged, and refunds that could not be made.',
       () => counters.chargesLost,
+    ),
+    counter(
+      'weir_lease_tokens_total',
+      'Tokens taken ahead of requests (--lease); each granted one is used, refunded, lost, or held now.',
+      ['fate'],
+      () => {
+        const { leaseGranted, leaseUsed, leaseRefunded, leaseLost } = counters;
+        return labelled('fate', {
+          granted: leaseGranted,
+          used: leaseUsed,
+          refunded: leaseRefunded,
+          lost: leaseLost,
+        });
+      },
     ),
     count(
       'weir_limit_newer_total',

@@ -40,6 +40,7 @@ export interface RunConfig {
   readonly redisKey: string | undefined;
   readonly redisPartitions: number;
   readonly deadline: number;
+  readonly lease: boolean;
   readonly headerTimeout: number;
   readonly idleTimeout: number;
   readonly bodyTimeout: number;
@@ -141,6 +142,13 @@ const table: Table = {
     summary: 'how long one decision may wait for the store',
     written: '50ms',
     parse: parseDuration,
+    ...one,
+  },
+  lease: {
+    placeholder: 'true|false',
+    summary: 'let very hot keys take tokens from the store ahead of their requests, for 50 ms',
+    written: 'false',
+    parse: parseSwitch,
     ...one,
   },
   headerTimeout: {

@@ -18,8 +18,8 @@ import { newRuleCounters } from './rules/rule-counters.ts';
 import type { RunConfig } from './run-settings.ts';
 import type { HostPort } from './setting.ts';
 import { systemClock } from './store/clock.ts';
-import { type BreakerTransition } from './store/dispatcher.ts';
 import { Limiter } from './store/limiter.ts';
+import type { BreakerTransition } from './store/node-breakers.ts';
 import type { Store } from './store/store.ts';
 
 export interface SidecarParts {
@@ -52,6 +52,7 @@ export async function openSidecar(config: RunConfig, parts: SidecarParts): Promi
       store,
       ...(podStore === undefined ? {} : { podStore }),
       deadlineMs: config.deadline,
+      lease: config.lease,
       onTransition: (transition) => {
         reportTransition(log, transition);
       },

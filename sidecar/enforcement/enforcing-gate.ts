@@ -58,6 +58,7 @@ export class EnforcingGate implements Gate, Office {
   /** From the next request on. */
   swap(bundle: ArmedBundle): void {
     this.#bundle = bundle;
+    this.limiter.endLeases();
   }
 
   admit(view: RequestView, waiter: Waiter): void {

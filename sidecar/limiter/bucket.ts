@@ -117,6 +117,8 @@ export class KeyedBucket {
   aheadUs = 0;
   /** The limiter's knowledge period: a reconnect ends it. */
   period = 0;
+  /** The group that took tokens ahead of its requests, or is about to. */
+  lease: object | undefined = undefined;
 
   constructor(key: string, origin: TierBucket) {
     this.key = key;

@@ -4,7 +4,7 @@ import type { KeyedBucket } from '../limiter/bucket.ts';
 import type { StoredLimit } from '../limiter/stored-limit.ts';
 import { ACQUIRE, type Reply } from '../limiter/token-bucket.ts';
 import type { Group } from './group.ts';
-import type { Lane } from './lane.ts';
+import type { Lane, Maintenance } from './lane.ts';
 import type { FailureKind, StoreCall } from './store.ts';
 
 /**
@@ -32,6 +32,8 @@ export class Call implements StoreCall {
   readonly starts: number[] = [];
   /** Decisions without a group. They come first: later ones can be undone arithmetically, a clamp cannot. */
   maintenance = 0;
+  /** Per decision without a group: the tokens of a lease that it gives back, 0 when it is something else. */
+  readonly returned: number[] = [];
   settled = false;
   sentUs = 0;
   /** The answer, once there is one. */
@@ -107,17 +109,18 @@ export class Call implements StoreCall {
     const { operations } = this;
     this.starts.push(operations.length);
     this.groups.push(group);
-    operations.push(ACQUIRE, group.depart(this), 0, group.buckets.length);
+    operations.push(ACQUIRE, group.depart(this) + group.prefetch, 0, group.buckets.length);
     for (let i = 0; i < group.buckets.length; i += 1) {
       operations.push(this.#position(group.buckets[i]), group.costs[i] ?? 0);
     }
     return true;
   }
 
-  /** Adds a refund or charge of `weight` tokens to every one of `buckets`; false when it has to go in another call. */
-  addMaintenance(operation: number, buckets: readonly KeyedBucket[], weight: number): boolean {
+  /** Adds a refund or charge; false when it has to go in another call. */
+  addMaintenance({ operation, buckets, weight, leased }: Maintenance): boolean {
     if (this.groups.length > 0 || !this.#hasRoom(buckets)) return false;
     this.maintenance += 1;
+    this.returned.push(leased);
     this.operations.push(operation, 1, 0, buckets.length);
     for (const bucket of buckets) this.operations.push(this.#position(bucket), weight);
     return true;
@@ -140,6 +143,7 @@ export class Call implements StoreCall {
     this.groups.length = 0;
     this.starts.length = 0;
     this.maintenance = 0;
+    this.returned.length = 0;
     this.settled = false;
     this.reply = [];
     this.lane = undefined;

@@ -177,7 +177,11 @@ export class ClusterStore implements RemoteStore, Router {
     for (const [name, node] of this.#nodes) {
       if (masters.has(node) || named.has(name)) continue;
       this.#nodes.delete(name);
+      this.#masters.forEach((master, slot) => {
+        if (master === node) this.#masters[slot] = undefined;
+      });
       node[Symbol.dispose]();
+      this.listener?.onDeparture(node);
     }
   }
 }

@@ -1,34 +1,24 @@
 // Hot path. Brings requests to the store and answers back: groups what asks for the same, fills calls at the end
 // of a turn of the event loop, keeps deadlines and circuit breakers. Every request that enters leaves exactly
 // once: by an answer, by a failure mode at its deadline, or because it was cancelled.
-import { Breaker, type BreakerState } from '../limiter/breaker.ts';
-import type { KeyedBuckets } from '../limiter/bucket.ts';
-import type { Reply } from '../limiter/token-bucket.ts';
+import type { BreakerState } from '../limiter/breaker.ts';
+import { REFUND, type Reply } from '../limiter/token-bucket.ts';
 import type { Ask } from './ask.ts';
 import { Alarm, type AlarmOwner } from './alarm.ts';
 import { Call, type CallOwner } from './call.ts';
 import type { Clock, Scheduler } from './clock.ts';
 import type { Group, PendingCount } from './group.ts';
 import { GroupTable } from './group-table.ts';
-import { Lane, MAX_MAINTENANCE } from './lane.ts';
+import { Lane, MAX_MAINTENANCE, type Maintenance } from './lane.ts';
+import { Leases, type LeaseOwner } from './leases.ts';
 import type { LimiterCounters } from './limiter-counters.ts';
+import { NodeBreakers, type BreakerTransition } from './node-breakers.ts';
 import type { LimitWaiter } from './outcome.ts';
 import { slowest, type Settlement } from './settlement.ts';
 import type { FailureKind, StoreLane, StoreListener, StoreNode } from './store.ts';
 
 /** Calls kept for reuse: what a busy turn needs; beyond it the garbage collector may have them. */
 const MAX_SPARE_CALLS = 512;
-
-/** A change of a node's circuit breaker. */
-export interface BreakerTransition {
-  readonly node: string;
-  readonly from: BreakerState;
-  readonly to: BreakerState;
-  /** The failure that caused it; undefined when it was not a failure. */
-  readonly cause: FailureKind | undefined;
-  /** The store's own words. */
-  readonly detail: string;
-}
 
 export interface DispatcherOptions {
   readonly settlement: Settlement;
@@ -40,13 +30,15 @@ export interface DispatcherOptions {
   readonly deadlineUs: number;
   /** Requests that may wait at once. */
   readonly maxPending: number;
+  readonly lease: boolean;
   readonly onTransition: (event: BreakerTransition) => void;
 }
 
-export class Dispatcher implements CallOwner, StoreListener, PendingCount, AlarmOwner {
+export class Dispatcher implements CallOwner, StoreListener, PendingCount, AlarmOwner, LeaseOwner {
   pending = 0;
   /** Ends with every reconnect: levels known before it refuse nobody any more. */
   period = 1;
+  readonly leases: Leases | undefined;
   readonly #settlement: Settlement;
   readonly #counters: LimiterCounters;
   readonly #clock: Clock;
@@ -54,20 +46,14 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   readonly #options: DispatcherOptions;
   readonly #alarm: Alarm;
   readonly #lanes = new Map<StoreLane, Lane>();
-  readonly #breakers = new Map<StoreNode, Breaker>();
+  readonly #breakers: NodeBreakers;
   readonly #groups: GroupTable = new GroupTable(this);
   readonly #calls = new Set<Call>();
   #toFlush: Lane[] = [];
   #flushing: Lane[] = [];
   readonly #spareCalls: Call[] = [];
-  readonly #breakerOf = (node: StoreNode): Breaker => {
-    let breaker = this.#breakers.get(node);
-    if (breaker === undefined) {
-      breaker = new Breaker(this.#options.random);
-      this.#breakers.set(node, breaker);
-    }
-    return breaker;
-  };
+  /** Somebody waits until nothing is under way. */
+  #onQuiet: (() => void) | undefined = undefined;
   readonly #flushAll = (): void => {
     const lanes = this.#toFlush;
     this.#toFlush = this.#flushing;
@@ -77,6 +63,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#flush(lane);
     }
     lanes.length = 0;
+    this.#noteQuiet();
   };
 
   constructor(options: DispatcherOptions) {
@@ -85,13 +72,16 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     this.#counters = options.counters;
     this.#clock = options.clock;
     this.#scheduler = options.scheduler;
+    this.#breakers = new NodeBreakers(options.random, options.onTransition);
     this.#alarm = new Alarm(this, options.deadlineUs, options.clock, options.scheduler);
+    const groups = this.#groups;
+    this.leases = options.lease ? new Leases({ ...options, owner: this, groups }) : undefined;
   }
 
   laneFor(route: StoreLane): Lane {
     let lane = this.#lanes.get(route);
     if (lane === undefined) {
-      lane = new Lane(route, this.#breakerOf);
+      lane = new Lane(route, this.#breakers.of);
       this.#lanes.set(route, lane);
     }
     return lane;
@@ -99,7 +89,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   /** The states of all nodes' breakers, for metrics. */
   breakerStates(): { readonly node: string; readonly state: BreakerState }[] {
-    return [...this.#breakers].map(([node, { state }]) => ({ node: node.name, state }));
+    return this.#breakers.states();
   }
 
   /** Decides one request in one lane: at once when nothing has to be asked, else when the answer comes. */
@@ -124,19 +114,32 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   }
 
   /** Refunds or charges in the background. Lost, and counted, when the queue is full or the store away. */
-  maintain(lane: Lane, operation: number, part: KeyedBuckets, weight: number): void {
+  maintain(lane: Lane, work: Maintenance): void {
+    const nowUs = this.#clock.nowUs();
     if (lane.route.synchronous) {
       const call = this.#takeCall(lane);
-      call.addMaintenance(operation, part.buckets, weight);
-      this.#send(call, lane, this.#clock.nowUs());
+      call.addMaintenance(work);
+      this.#send(call, lane, nowUs);
       return;
     }
-    if (lane.maintenance.length >= MAX_MAINTENANCE || !lane.breaker.admits(this.#clock.nowUs())) {
-      this.#counters.chargesLost += 1;
+    if (lane.maintenance.length >= MAX_MAINTENANCE || !lane.breaker.admits(nowUs)) {
+      this.#counters.countLost(work.leased);
       return;
     }
-    lane.maintenance.push({ operation, buckets: part.buckets, weight });
+    lane.maintenance.push(work);
     this.#schedule(lane);
+    this.#alarm.arm(nowUs);
+  }
+
+  giveBack(group: Group, times: number): void {
+    const { lane, parts, weights } = group;
+    if (lane === undefined) return;
+    for (let i = 0; i < parts.length; i += 1) {
+      const buckets = parts[i]?.buckets ?? [];
+      const weight = times * (weights[i] ?? 0);
+      for (const keyed of buckets) keyed.forget();
+      this.maintain(lane, { operation: REFUND, buckets, weight, leased: weight * buckets.length });
+    }
   }
 
   onReply(call: Call, reply: Reply): void {
@@ -156,11 +159,13 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.period += 1;
     }
     breaker.onSuccess();
-    this.#report(call, before, undefined, '');
+    this.#breakers.report(call, before, undefined, '');
     call.reply = reply;
+    if (call.maintenance > 0) this.#counters.countReturned(call.returned, reply);
     this.#learn(call, nowUs);
     this.#settle(call, nowUs);
     this.#recycleCall(call);
+    this.#noteQuiet();
   }
 
   onFailure(call: Call, kind: FailureKind, detail: string): void {
@@ -169,13 +174,18 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     this.#countFailure(call, kind);
     const before = call.breaker?.state ?? 'closed';
     call.breaker?.onFailure(nowUs);
-    this.#report(call, before, kind, detail);
+    this.#breakers.report(call, before, kind, detail);
     this.#failCall(call, nowUs);
+    this.#noteQuiet();
   }
 
   onReconnect(node: StoreNode): void {
     this.period += 1;
-    this.#breakers.get(node)?.onReconnect(this.#clock.nowUs());
+    this.#breakers.onReconnect(node, this.#clock.nowUs());
+  }
+
+  onDeparture(node: StoreNode): void {
+    this.#breakers.forget(node);
   }
 
   oldestUs(): number | undefined {
@@ -195,10 +205,24 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       // An event loop this late was the one that did not answer: it says nothing about the store.
       if (lagUs >= deadlineUs / 2) call.breaker?.onUnknown(nowUs);
       else call.breaker?.onFailure(nowUs);
-      this.#report(call, before, 'timeout', 'no reply within the deadline');
+      this.#breakers.report(call, before, 'timeout', 'no reply within the deadline');
       this.#failCall(call, nowUs);
     }
     for (const group of this.#groups.all()) this.#expireGroup(group, nowUs, nowUs - deadlineUs);
+    this.#noteQuiet();
+  }
+
+  /**
+   * Gives all leases back and resolves once nothing is under way: at the latest a deadline after the last call,
+   * whether the store answers or not.
+   */
+  async drain(): Promise<void> {
+    this.leases?.close();
+    this.#flushAll();
+    if (this.#isQuiet()) return;
+    await new Promise<void>((resolve) => {
+      this.#onQuiet = resolve;
+    });
   }
 
   /** Ends every wait by failure mode and stops the timer. */
@@ -232,6 +256,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   #flush(lane: Lane): void {
     const nowUs = this.#clock.nowUs();
+    this.leases?.prepare(lane.ready, nowUs);
     while (lane.hasWork) {
       const { breaker } = lane;
       const before = breaker.state;
@@ -241,7 +266,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       }
       const call = this.#takeCall(lane);
       lane.load(call);
-      this.#report(call, before, undefined, '');
+      this.#breakers.report(call, before, undefined, '');
       this.#send(call, lane, nowUs);
     }
   }
@@ -259,7 +284,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   /** The breaker keeps the lane's calls back. */
   #abandon(lane: Lane, nowUs: number): void {
-    this.#counters.chargesLost += lane.maintenance.length;
+    for (const { leased } of lane.maintenance) this.#counters.countLost(leased);
     lane.maintenance.length = 0;
     const groups = lane.ready;
     lane.ready = [];
@@ -323,8 +348,11 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       const refusing = slowest(group);
       if (refusing !== undefined) refusing.keyed.aheadUs = waitUs - refusing.lackUs;
     }
-    if (granted > 0) this.#settlement.warm(group, granted, nowUs);
+    const surplus = granted - group.flying.length;
+    if (granted > 0) this.#settlement.warm(group, granted - Math.max(0, surplus), nowUs);
+    if (surplus > 0) this.leases?.begin(group, surplus, nowUs);
     this.#settlement.grant(group, granted, waitUs);
+    if (surplus > 0) this.leases?.handOut(group, nowUs);
     this.#land(group);
   }
 
@@ -352,6 +380,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#counters.chargeUnknown += group.countLive(due);
       this.#failFlying(group, due, nowUs);
       if (due < group.flying.length) return;
+      this.leases?.doubt(group);
       flight.dismiss(group);
       this.#land(group);
       return;
@@ -365,14 +394,18 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   #countFailure(call: Call, kind: FailureKind): void {
     this.#counters.errors[kind] += 1;
-    this.#counters.chargesLost += call.maintenance;
-    if (kind === 'timeout' || kind === 'down') this.#counters.chargeUnknown += call.countLive();
+    for (const leased of call.returned) this.#counters.countLost(leased);
+    if (kind !== 'timeout' && kind !== 'down') return;
+    this.#counters.chargeUnknown += call.countLive();
+    for (const group of call.groups) if (group !== undefined) this.leases?.doubt(group);
   }
 
-  #report(call: Call, from: BreakerState, cause: FailureKind | undefined, detail: string): void {
-    const to = call.breaker?.state ?? from;
-    if (to === from) return;
-    this.#options.onTransition({ node: call.lane?.node.name ?? '', from, to, cause, detail });
+  #isQuiet(): boolean {
+    return this.#calls.size === 0 && this.#toFlush.length === 0;
+  }
+
+  #noteQuiet(): void {
+    if (this.#onQuiet !== undefined && this.#isQuiet()) this.#onQuiet();
   }
 
   #makeReady(group: Group, lane: Lane): void {
@@ -395,7 +428,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       if (!group.isReady) this.#makeReady(group, lane);
       return;
     }
-    if (group.isReady) return;
+    if (group.isReady || group.isKept) return;
     this.#groups.close(group);
   }
 

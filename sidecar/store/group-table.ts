@@ -8,7 +8,7 @@ const MAX_SPARE = 512;
 
 export class GroupTable {
   readonly #count: PendingCount;
-  /** Groups with somebody waiting or on a call, by hash; equal hashes are chained. */
+  /** Groups with somebody waiting or on a call, or with a lease, by hash; equal hashes are chained. */
   readonly #byHash = new Map<number, Group>();
   readonly #spare: Group[] = [];
 
@@ -20,8 +20,7 @@ export class GroupTable {
   join(lane: Lane, ask: Ask): Group {
     const hash = hashOf(ask);
     const first = this.#byHash.get(hash);
-    let group = first;
-    while (group !== undefined && !group.asks(ask)) group = group.next;
+    const group = firstThatAsks(first, ask);
     if (group !== undefined) return group;
     const opened = this.open(lane, ask);
     opened.hash = hash;
@@ -29,6 +28,11 @@ export class GroupTable {
     opened.isRegistered = true;
     this.#byHash.set(hash, opened);
     return opened;
+  }
+
+  /** The group that asks for the same, if there is one. */
+  find(ask: Ask): Group | undefined {
+    return firstThatAsks(this.#byHash.get(hashOf(ask)), ask);
   }
 
   /** A group that nobody else can join. */
@@ -67,6 +71,12 @@ export class GroupTable {
     while (previous !== undefined && previous.next !== group) previous = previous.next;
     if (previous !== undefined) previous.next = group.next;
   }
+}
+
+function firstThatAsks(first: Group | undefined, ask: Ask): Group | undefined {
+  let group = first;
+  while (group !== undefined && !group.asks(ask)) group = group.next;
+  return group;
 }
 
 function hashOf(ask: Ask): number {

@@ -1,7 +1,7 @@
 // Hot path. Requests that ask for the same: the same buckets at the same cost. One call is under way for a
 // group; who arrives meanwhile waits for the next, which asks for all of them at once. No timer, no minimum:
 // an idle group's first request goes out in its own turn.
-import type { KeyedBucket, KeyedBuckets } from '../limiter/bucket.ts';
+import type { Bucket, KeyedBucket, KeyedBuckets } from '../limiter/bucket.ts';
 import type { Call } from './call.ts';
 import type { Ask } from './ask.ts';
 import type { Lane } from './lane.ts';
@@ -31,12 +31,23 @@ export class Group implements PendingRequest {
   readonly levels: number[] = [];
   /** The call under way. */
   flight: Call | undefined = undefined;
+  /** Requests asked for beyond those on the call under way. */
+  prefetch = 0;
+  /** Requests paid for that nobody has made yet: the group's lease. While it lasts nobody waits, save during a call's end. */
+  held = 0;
+  heldUntilUs = 0;
+  /** False once other policies are in force. */
+  mayLease = true;
+  /** Stays although it is idle, because of its lease. */
+  isKept = false;
   /** Can be found by its hash. */
   isRegistered = false;
   /** Stands in its lane's queue. */
   isReady = false;
   /** The next group with the same hash. */
   next: Group | undefined = undefined;
+  /** What each bucket was when the lease was granted. */
+  readonly #limits: Bucket[] = [];
   readonly #count: PendingCount;
 
   constructor(count: PendingCount) {
@@ -67,6 +78,21 @@ export class Group implements PendingRequest {
       if (this.parts[i] !== ask.parts[i] || this.weights[i] !== ask.weights[i]) return false;
     }
     return true;
+  }
+
+  /** What a request takes from all buckets together. */
+  get tokens(): number {
+    return this.costs.reduce((sum, cost) => sum + cost, 0);
+  }
+
+  noteLimits(): void {
+    this.#limits.length = 0;
+    for (const { bucket } of this.buckets) this.#limits.push(bucket);
+  }
+
+  /** False when the store has named another limit for a bucket since the lease was granted. */
+  isUnderSameLimits(): boolean {
+    return this.buckets.every(({ bucket }, i) => bucket === this.#limits[i]);
   }
 
   /** When the first request that still waits came; Infinity when nobody does. */
@@ -126,8 +152,19 @@ export class Group implements PendingRequest {
     return waiter;
   }
 
+  /** Takes the first request out that waits for the next call. */
+  takeWaiting(): LimitWaiter | undefined {
+    const waiter = this.waiting.shift();
+    if (waiter === undefined) return undefined;
+    this.waitingSince.shift();
+    waiter.pending = undefined;
+    this.#count.pending -= 1;
+    return waiter;
+  }
+
   /** The call is over for this group. */
   land(): void {
+    this.prefetch = 0;
     this.flying.length = 0;
     this.flyingSince.length = 0;
     this.flight = undefined;
@@ -155,6 +192,7 @@ export class Group implements PendingRequest {
     this.weights.length = 0;
     this.buckets.length = 0;
     this.costs.length = 0;
+    this.mayLease = true;
     this.isRegistered = false;
     this.next = undefined;
   }

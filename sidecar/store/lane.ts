@@ -9,8 +9,10 @@ import type { StoreLane, StoreNode } from './store.ts';
 export interface Maintenance {
   readonly operation: number;
   readonly buckets: readonly KeyedBucket[];
-  /** Tokens. */
+  /** Tokens to every bucket. */
   readonly weight: number;
+  /** Tokens over all buckets when a lease gives them back, else 0. */
+  readonly leased: number;
 }
 
 /** More would be older than they are worth: 4 096 charges fill 32 calls. */
@@ -54,8 +56,8 @@ export class Lane {
   /** Fills `call` with what is ready, refunds and charges first. */
   load(call: Call): void {
     let taken = 0;
-    for (const { operation, buckets, weight } of this.maintenance) {
-      if (!call.addMaintenance(operation, buckets, weight)) break;
+    for (const work of this.maintenance) {
+      if (!call.addMaintenance(work)) break;
       taken += 1;
     }
     if (taken > 0) this.maintenance.splice(0, taken);

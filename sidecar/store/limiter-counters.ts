@@ -1,4 +1,5 @@
 import { Histogram } from '../counters/histogram.ts';
+import type { Reply } from '../limiter/token-bucket.ts';
 import { FAILURE_KINDS, type FailureKind } from './store.ts';
 
 /** From a call on the same host to the longest deadline that can be set. */
@@ -23,8 +24,15 @@ export class LimiterCounters {
   lateReplies = 0;
   /** Keys that were decided under a newer limit than this sidecar's policy. */
   limitNewer = 0;
-  /** Charges by response cost that were dropped because the queue was full or the store away. */
+  /** Charges by response cost, and refunds between lanes, that were not done: queue full, store away, foreign value. */
   chargesLost = 0;
+  /** Tokens taken ahead of requests; each is then used, refunded, lost, or held now. */
+  leaseGranted = 0;
+  leaseUsed = 0;
+  /** Given back, and the store said so. */
+  leaseRefunded = 0;
+  /** The grant or the refund was not confirmed, or could not be sent. */
+  leaseLost = 0;
   readonly errors: Record<FailureKind, number>;
   /** Per call, from sending it to its answer. */
   readonly storeSeconds: Histogram = new Histogram(STORE_BOUNDS_SECONDS);
@@ -41,6 +49,22 @@ export class LimiterCounters {
       foreign: 0,
       overload: 0,
     };
+  }
+
+  /** A refund or charge was not done, or nobody knows. `leased`: tokens of a lease it gave back, else 0. */
+  countLost(leased: number): void {
+    if (leased > 0) this.leaseLost += leased;
+    else this.chargesLost += 1;
+  }
+
+  /** The store answered a call that begins with refunds and charges, `leased` as in `countLost` for each. */
+  countReturned(leased: readonly number[], reply: Reply): void {
+    for (let m = 0; m < leased.length; m += 1) {
+      const tokens = leased[m] ?? 0;
+      // −1 = a foreign value took the bucket's place.
+      if (Number(reply[1 + 2 * m]) < 0) this.countLost(tokens);
+      else this.leaseRefunded += tokens;
+    }
   }
 
   /** All failures, over all kinds. */

@@ -12,7 +12,7 @@ import {
 import type { FailureMode } from '../../contract/bundle.ts';
 import { FAILURES_TO_OPEN, MAX_REST_US } from '../limiter/breaker.ts';
 import { MAX_MAINTENANCE } from './lane.ts';
-import type { BreakerTransition } from './dispatcher.ts';
+import type { BreakerTransition } from './node-breakers.ts';
 import { DEFAULT_DEADLINE_MS } from './limiter.ts';
 import { FAILURE_KINDS, type FailureKind } from './store.ts';
 

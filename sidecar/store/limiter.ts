@@ -6,12 +6,14 @@ import { KeyInterner } from '../limiter/key-interner.ts';
 import { CHARGE_DOWN, REFUND } from '../limiter/token-bucket.ts';
 import { systemClock, systemScheduler, type Clock, type Scheduler } from './clock.ts';
 import { AskScratch, type Ask } from './ask.ts';
-import { Dispatcher, type BreakerTransition } from './dispatcher.ts';
+import { Dispatcher } from './dispatcher.ts';
 import { LaneSequence, stagesOf, type SequenceOwner, type Stage } from './lane-sequence.ts';
 import { Lane } from './lane.ts';
+import type { Leases } from './leases.ts';
 import { LimiterCounters } from './limiter-counters.ts';
 import { LocalShares } from './local-shares.ts';
 import { MemoryStore } from './memory-store.ts';
+import type { BreakerTransition } from './node-breakers.ts';
 import type { LimitWaiter, Outcome, PendingRequest, ShadowSink } from './outcome.ts';
 import { Settlement } from './settlement.ts';
 import type { Store } from './store.ts';
@@ -28,6 +30,8 @@ export interface LimiterOptions {
   readonly podStore?: Store;
   readonly deadlineMs?: number;
   readonly maxPending?: number;
+  /** Let hot groups take tokens ahead of their requests (see leases.ts); absent = not. */
+  readonly lease?: boolean;
   readonly clock?: Clock;
   readonly scheduler?: Scheduler;
   /** Numbers in [0, 1), for the breaker's jitter. */
@@ -44,6 +48,7 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
   readonly #interner: KeyInterner;
   readonly #settlement: Settlement = new Settlement(new LocalShares());
   readonly #dispatcher: Dispatcher;
+  readonly #leases: Leases | undefined;
   readonly #ask = new AskScratch();
 
   constructor(options: LimiterOptions) {
@@ -59,8 +64,10 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
       random: options.random ?? Math.random,
       deadlineUs: (options.deadlineMs ?? DEFAULT_DEADLINE_MS) * 1_000,
       maxPending: options.maxPending ?? MAX_PENDING,
+      lease: options.lease ?? false,
       onTransition: options.onTransition ?? ignore,
     });
+    this.#leases = this.#dispatcher.leases;
     options.store.listener = this.#dispatcher;
   }
 
@@ -98,6 +105,7 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
     const nowUs = this.#clock.nowUs();
     const ask = this.#ask.set(parts, weights, count);
     ask.sinceUs = nowUs;
+    if (this.#leases?.serve(ask, waiter) === true) return;
     if (this.#refuse(ask, waiter)) return;
     const lane = this.#laneOf(first);
     for (let i = 1; i < count; i += 1) {
@@ -127,12 +135,19 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
   /** Charges what a response cost (tokens, ≥ 1), down to an empty bucket and never below. Nobody waits for it. */
   chargeDown(part: KeyedBuckets, tokens: number): void {
     this.#settlement.warmBuckets(part.buckets, tokens, this.#clock.nowUs());
-    this.#dispatcher.maintain(this.#laneOf(part), CHARGE_DOWN, part, tokens);
+    const work = { operation: CHARGE_DOWN, buckets: part.buckets, weight: tokens, leased: 0 };
+    this.#dispatcher.maintain(this.#laneOf(part), work);
+  }
+
+  /** Other policies are in force from now on: what was taken ahead under the old ones goes back. */
+  endLeases(): void {
+    this.#leases?.end();
   }
 
   acquireStage(stage: Stage, waiter: LimitWaiter, sinceUs: number): void {
     const ask = this.#ask.set(stage.parts, stage.weights, stage.parts.length);
     ask.sinceUs = sinceUs;
+    if (this.#leases?.serve(ask, waiter) === true) return;
     this.#dispatcher.request(stage.lane, ask, waiter);
   }
 
@@ -140,15 +155,20 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
     for (let i = 0; i < stage.parts.length; i += 1) {
       const part = stage.parts[i];
       if (part === undefined) continue;
-      for (const bucket of part.buckets) bucket.forget();
-      this.#dispatcher.maintain(stage.lane, REFUND, part, stage.weights[i] ?? 0);
+      const { buckets } = part;
+      for (const bucket of buckets) bucket.forget();
+      const weight = stage.weights[i] ?? 0;
+      this.#dispatcher.maintain(stage.lane, { operation: REFUND, buckets, weight, leased: 0 });
     }
   }
 
-  /** Decides everybody who still waits by failure mode. */
-  [Symbol.asyncDispose](): Promise<void> {
+  /**
+   * Decides everybody who still waits by failure mode. With leases they are given back first, and calls under way
+   * have until their deadline: the store must still be open.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#leases !== undefined) await this.#dispatcher.drain();
     this.#dispatcher.stop();
-    return Promise.resolve();
   }
 
   /** Refuses here when one bucket certainly cannot pay. */

@@ -37,12 +37,35 @@ export class Settlement {
       const waiter = group.take(i);
       if (waiter === undefined) continue;
       if (i < granted) {
-        this.#allowFrom(waiter, group, granted - 1 - i);
+        waiter.onOutcome(this.allowedFrom(group, granted - 1 - i));
       } else if (refusing !== undefined) {
         const level = group.levels[refusing.at] ?? -1;
         this.deny(waiter, refusing.keyed.bucket, waitUs, level);
       }
     }
+  }
+
+  /** For a request of a grant with `behind` others after it, by `group.levels`. */
+  allowedFrom(group: Group, behind: number): AllowedOutcome {
+    const allowed = this.#allowed;
+    allowed.degraded = false;
+    allowed.tightest = undefined;
+    allowed.level = -1;
+    let least = Infinity;
+    for (let i = 0; i < group.buckets.length; i += 1) {
+      const bucket = group.buckets[i]?.bucket;
+      if (bucket === undefined) continue;
+      // Those behind in the same grant have not passed yet when this request does.
+      const ahead = behind * (group.costs[i] ?? 0) * bucket.stored.unitsPerToken;
+      const level = (group.levels[i] ?? 0) + ahead;
+      const share = level / bucket.stored.full;
+      if (share < least) {
+        least = share;
+        allowed.tightest = bucket;
+        allowed.level = level;
+      }
+    }
+    return allowed;
   }
 
   /** Charges the pod's own buckets with what the store granted, so that they are warm when it goes away. */
@@ -133,28 +156,6 @@ export class Settlement {
       }
     }
     return found;
-  }
-
-  #allowFrom(waiter: LimitWaiter, group: Group, behind: number): void {
-    const allowed = this.#allowed;
-    allowed.degraded = false;
-    allowed.tightest = undefined;
-    allowed.level = -1;
-    let least = Infinity;
-    for (let i = 0; i < group.buckets.length; i += 1) {
-      const bucket = group.buckets[i]?.bucket;
-      if (bucket === undefined) continue;
-      // Those behind in the same grant have not been charged yet when this request passes.
-      const ahead = behind * (group.costs[i] ?? 0) * bucket.stored.unitsPerToken;
-      const level = (group.levels[i] ?? 0) + ahead;
-      const share = level / bucket.stored.full;
-      if (share < least) {
-        least = share;
-        allowed.tightest = bucket;
-        allowed.level = level;
-      }
-    }
-    waiter.onOutcome(allowed);
   }
 
   #refusal(refusedBy: Bucket, waitUs: number, level: number, degraded: boolean): DeniedOutcome {

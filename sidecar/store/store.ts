@@ -54,6 +54,8 @@ export interface StoreLane {
 export interface StoreListener {
   /** A connection to `node` was established again: what is known about levels may be old. */
   onReconnect(node: StoreNode): void;
+  /** `node` does not belong to the store any more. */
+  onDeparture(node: StoreNode): void;
 }
 
 export interface Store extends AsyncDisposable {
