@@ -124,6 +124,12 @@ export async function processorTimeUs(id: number): Promise<number> {
   return nanoseconds / 1_000;
 }
 
+/** Milliseconds that a process was ready to run and no processor was free for it. */
+export async function starvedMs(id: number): Promise<number> {
+  const [, waited] = (await content(`/proc/${String(id)}/schedstat`)).split(' ');
+  return Number(waited) / 1e6;
+}
+
 /** Resident memory of a process and its children in MB (10^6 bytes). */
 export async function residentMb(id: number): Promise<number> {
   let kilobytes = 0;
