@@ -128,7 +128,6 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     }
     lane.maintenance.push(work);
     this.#schedule(lane);
-    this.#alarm.arm(nowUs);
   }
 
   giveBack(group: Group, times: number): void {
@@ -266,6 +265,8 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       }
       const call = this.#takeCall(lane);
       lane.load(call);
+      // Also where no request has: a refund, or a group whose requests have all left.
+      this.#alarm.arm(nowUs);
       this.#breakers.report(call, before, undefined, '');
       this.#send(call, lane, nowUs);
     }

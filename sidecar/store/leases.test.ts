@@ -332,6 +332,17 @@ describe('those who wait', () => {
     assert.equal(bench.limiter.pending, 0);
   });
 
+  test('and have all given up leave nothing to be asked for ahead', () => {
+    const bench = new LeaseBench();
+    bench.burst();
+    bench.atOnce(PREFETCH);
+    bench.limiter.cancel(bench.ask([bench.hot]));
+
+    bench.settle();
+
+    assert.equal(bench.limiter.counters.leaseGranted, PREFETCH);
+  });
+
   test('beyond the lease go with the next call', () => {
     const bench = new LeaseBench();
     for (let i = 0; i < HOT_REQUESTS; i += 1) bench.ask([bench.hot]);
@@ -694,6 +705,22 @@ describe('a refund or charge alone', () => {
 
     assert.equal(bench.limiter.counters.chargesLost, 1);
     assert.equal(bench.limiter.counters.errors.timeout, 1);
+  });
+
+  test('is so also when the timer of an earlier request rings just before it is sent', () => {
+    const bench = new LimiterBench();
+    const keyed = bench.keyed(tierOf());
+    bench.ask([keyed]);
+    bench.settle();
+    bench.clock.us += DEFAULT_DEADLINE_MS * 1_000;
+    bench.limiter.chargeDown(keyed, 1);
+
+    // The timer rings, and the turn ends after it.
+    bench.scheduler.stall(0);
+    bench.store.loseAnswers();
+    bench.scheduler.advance(DEFAULT_DEADLINE_MS * 1_000);
+
+    assert.equal(bench.limiter.counters.chargesLost, 1);
   });
 });
 

@@ -125,6 +125,8 @@ export class Leases {
   }
 
   #isHot(group: Group): boolean {
+    // Nobody waits any more when all have given up since the group became ready.
+    if (group.waiting.length === 0) return false;
     if (group.shadow || !group.mayLease || this.#isClosed) return false;
     // A lease used up before its time was over.
     if (group.isKept) return true;

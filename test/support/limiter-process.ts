@@ -16,6 +16,8 @@ export interface LimiterProcessInput {
   readonly url: string;
   readonly uid: string;
   readonly buckets: readonly CompiledBucket[];
+  /** Absent = without. */
+  readonly lease?: boolean;
   readonly work:
     | { readonly kind: 'share'; readonly clients: number; readonly ms: number }
     | { readonly kind: 'flood'; readonly keys: number };
@@ -25,6 +27,16 @@ export interface LimiterProcessOutput {
   readonly tally: Tally;
   /** Heap in use after a tenth and after all of a flood, garbage collected. */
   readonly heapBytes: readonly [number, number];
+  /** After the limiter has ended. */
+  readonly counted: LimiterCounted;
+}
+
+export interface LimiterCounted {
+  readonly storeCalls: number;
+  readonly leaseGranted: number;
+  readonly leaseUsed: number;
+  readonly leaseRefunded: number;
+  readonly leaseLost: number;
 }
 
 /** Runs the process to its end; what it counted. */
@@ -53,7 +65,15 @@ function isInput(value: unknown): value is LimiterProcessInput {
 async function serve(input: LimiterProcessInput): Promise<LimiterProcessOutput> {
   await using store = openStore(parseStoreSettings({ url: input.url }));
   await store.connected(AbortSignal.timeout(10_000));
-  await using limiter = new Limiter({ store, deadlineMs: 30_000 });
+  const limiter = new Limiter({ store, deadlineMs: 30_000, lease: input.lease ?? false });
+  const done = await perform(limiter, input);
+  await limiter[Symbol.asyncDispose]();
+  const { storeCalls, leaseGranted, leaseUsed, leaseRefunded, leaseLost } = limiter.counters;
+  const counted = { storeCalls, leaseGranted, leaseUsed, leaseRefunded, leaseLost };
+  return { ...done, counted };
+}
+
+async function perform(limiter: Limiter, input: LimiterProcessInput): Promise<Done> {
   const { uid, buckets, work } = input;
   const tier = tierOf({ policy: { uid, failureMode: 'Local' }, buckets });
   if (work.kind === 'flood') return await flood(limiter, tier, work.keys);
@@ -64,12 +84,10 @@ async function serve(input: LimiterProcessInput): Promise<LimiterProcessOutput> 
   return { tally, heapBytes: [0, 0] };
 }
 
+type Done = Pick<LimiterProcessOutput, 'tally' | 'heapBytes'>;
+
 /** Asks once per key, 256 at a time. */
-async function flood(
-  limiter: Limiter,
-  tier: TierBuckets,
-  keys: number,
-): Promise<LimiterProcessOutput> {
+async function flood(limiter: Limiter, tier: TierBuckets, keys: number): Promise<Done> {
   const tally: Tally = { admitted: 0, degraded: 0, refused: 0, unavailable: 0, unsettled: 0 };
   let heapAtTenth = 0;
   await new Promise<void>((resolve) => {
