@@ -1,6 +1,6 @@
 // This product as a contender: `weir run` from the bundle that is installed, built anew so that no stale one is measured.
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
 import { promisify } from 'node:util';
@@ -36,6 +36,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const sidecar = new PinnedProcess(
     process.execPath,
     [
+      ...(await nodeFlags()),
       ...[bundle, 'run', '--policy', policy, '--upstream', `127.0.0.1:${String(upstream)}`],
       ...['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'],
       ...(redis === undefined ? [] : ['--redis', `redis://127.0.0.1:${String(redis)}`]),
@@ -56,6 +57,12 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     await sidecar[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** What the bundle's first line hands to Node when it is started by its name. */
+async function nodeFlags(): Promise<readonly string[]> {
+  const [first = ''] = (await readFile(bundle, 'utf8')).split('\n', 1);
+  return first.split(' ').filter((word) => word.startsWith('--'));
 }
 
 function portOf(ready: unknown, field: 'listen' | 'admin'): number {

@@ -24,7 +24,6 @@ const result = await build({
   platform: 'node',
   target: 'node26',
   minifySyntax: true,
-  keepNames: true,
   metafile: true,
   // CommonJS packages ask for `require`; an ES module has none of its own.
   banner: {

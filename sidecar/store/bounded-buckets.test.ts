@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { StoredLimit } from '../limiter/stored-limit.ts';
 import { ACQUIRE, TokenBuckets, type Reply } from '../limiter/token-bucket.ts';
-import { BoundedBuckets, MAX_BUCKETS } from './bounded-buckets.ts';
+import { BoundedBuckets, SWEEP_FROM, MAX_BUCKETS } from './bounded-buckets.ts';
 
 /** 2 tokens, one a second. */
 const limit = new StoredLimit(1, {
@@ -93,12 +93,19 @@ describe('a bounded table of buckets', () => {
   });
 
   test('shrinks as buckets fill and others come', () => {
-    const bench = new Bench(1_000);
-    for (let i = 0; i < 900; i += 1) bench.take(0, `main:${i}`);
+    const bench = new Bench(2 * SWEEP_FROM);
+    for (let i = 0; i < 2 * SWEEP_FROM; i += 1) bench.take(0, `main:${i}`);
 
-    for (let i = 0; i < 450; i += 1) bench.take(2 * SECOND, `main:late ${i}`);
+    for (let i = 0; i < SWEEP_FROM; i += 1) bench.take(2 * SECOND, `main:late ${i}`);
 
-    assert.ok(bench.table.size <= 460, `${bench.table.size} held`);
+    assert.ok(bench.table.size <= SWEEP_FROM, `${bench.table.size} held`);
+  });
+
+  test('drops nothing while it is small', () => {
+    const bench = new Bench(2 * SWEEP_FROM);
+    for (let i = 0; i < SWEEP_FROM; i += 1) bench.take(i * SECOND, `main:${i}`);
+
+    assert.equal(bench.table.size, SWEEP_FROM);
   });
 
   test('never admits more of a key than an unbounded one would', () => {

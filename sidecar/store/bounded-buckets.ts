@@ -11,6 +11,11 @@ import type { StoredLimit } from '../limiter/stored-limit.ts';
  * (at most 128), because places are counted before they are taken.
  */
 export const MAX_BUCKETS = 65_536;
+/**
+ * Below this many buckets nothing is swept: a bucket that refills within milliseconds would otherwise be made and
+ * dropped with every request. 1 MB at most.
+ */
+export const SWEEP_FROM = 4_096;
 /** How many buckets an insertion looks at for full ones. Two would keep pace with arrivals; more catch up after a burst. */
 const SWEEP_STEP = 4;
 /** How many are looked at before a key is sent to the overflow bucket. */
@@ -59,7 +64,7 @@ export class BoundedBuckets implements BucketTable {
 
   insert(key: string, state: BucketState): void {
     this.#states.set(key, state);
-    this.#sweep(SWEEP_STEP);
+    if (this.#states.size > SWEEP_FROM) this.#sweep(SWEEP_STEP);
   }
 
   #sharedStillInUse(key: string): BucketState | undefined {

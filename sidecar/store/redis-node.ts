@@ -2,6 +2,7 @@
 // switched off, because a decision that comes late is worth less than none, and one sent twice charges twice.
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import type { Clock } from './clock.ts';
+import { encodeCommand } from './resp.ts';
 import type { Credentials, HostPort, TlsSettings } from './store-settings.ts';
 import type { StoreNode } from './store.ts';
 
@@ -40,6 +41,20 @@ export interface CommandChannel {
   send(name: string, args: readonly (string | number)[], sink: CommandSink): void;
   /** Drops the socket and connects anew, through the sentinels where there are some. */
   reconnect(): void;
+}
+
+/** A command that is already written: ioredis would copy, count and join every argument of a batch once more. */
+class WrittenCommand extends Command {
+  readonly #text: string;
+
+  constructor(name: string, text: string) {
+    super(name, []);
+    this.#text = text;
+  }
+
+  override toWritable(): string {
+    return this.#text;
+  }
 }
 
 export class RedisNode implements StoreNode, CommandChannel, Disposable {
@@ -99,7 +114,7 @@ export class RedisNode implements StoreNode, CommandChannel, Disposable {
   send(name: string, args: readonly (string | number)[], sink: CommandSink): void {
     if (this.#unanswered === 0) this.#stalledSinceUs = this.#clock.nowUs();
     this.#unanswered += 1;
-    const command = new Command(name, [...args]);
+    const command = new WrittenCommand(name, encodeCommand(name, args));
     command.promise.then(
       (reply: unknown) => {
         this.#onAnswer();
