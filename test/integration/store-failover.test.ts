@@ -115,6 +115,52 @@ async function ownerOf(servers: readonly RedisServer[], slot: number): Promise<R
   return clients[found] ?? assert.fail(`no owner of slot ${slot}`);
 }
 
+describe('a master that gives all its slots away', () => {
+  test('is left, and its circuit breaker forgotten', async () => {
+    await using cluster = await openRedisCluster();
+    const [stays, , leaves] = cluster.servers;
+    assert.ok(stays && leaves);
+    // Only what the settings do not name is left.
+    const url = `redis+cluster://127.0.0.1:${stays.port}`;
+    await using store = openStore(parseStoreSettings({ url }));
+    await store.connected(AbortSignal.timeout(10_000));
+    await using limiter = new Limiter({ store, deadlineMs: 10_000 });
+    const nodes = (): string[] => limiter.breakerStates().map(({ node }) => node);
+    // The last third of the slots is the third server's.
+    const uids = Array.from({ length: 200 }, () => randomUUID());
+    const keys = uids.map((uid) => limiter.keyed(tierOf({ policy: { uid } }), 'client'));
+    const keyed = keys.find(({ tag }) => slotOf(tag) > (16_384 * 2) / 3) ?? assert.fail();
+    await ask(limiter, [keyed]);
+    assert.ok(nodes().includes(`127.0.0.1:${leaves.port}`));
+
+    await leaves.client().flushall();
+    await giveSlots(leaves.client(), stays.client());
+
+    await eventually('the store has left the server', async () => {
+      // The first one is told where its slot has gone.
+      assert.equal((await ask(limiter, [keyed])).degraded, false);
+      return !nodes().includes(`127.0.0.1:${leaves.port}`);
+    });
+    assert.ok(nodes().includes(`127.0.0.1:${stays.port}`));
+  });
+});
+
+/** All slots of a master without keys. */
+async function giveSlots(source: Redis, target: Redis): Promise<void> {
+  const id = String(await target.call('CLUSTER', 'MYID'));
+  const ranges = await source.cluster('SLOTS');
+  const moves: Promise<unknown>[] = [];
+  for (const [first, last, owner] of ranges) {
+    if (!Array.isArray(owner) || owner[1] !== source.options.port) continue;
+    for (let slot = first; slot <= last; slot += 1) {
+      for (const redis of [target, source]) {
+        moves.push(redis.call('CLUSTER', 'SETSLOT', slot, 'NODE', id));
+      }
+    }
+  }
+  await Promise.all(moves);
+}
+
 describe('a master that hands over to its replica under load', () => {
   test('is followed, and what was replicated stays charged', async () => {
     await using redis = await openRedisSentinel();
