@@ -5,11 +5,16 @@ import type { Lane } from './lane.ts';
 
 /** Groups kept for reuse: what a busy turn needs; beyond it the garbage collector may have them. */
 const MAX_SPARE = 512;
+/** A power of two; twice the groups of a busy turn, so that chains are short. */
+const CHAINS = 1_024;
 
 export class GroupTable {
   readonly #count: PendingCount;
-  /** Groups with somebody waiting or on a call, or with a lease, by hash; equal hashes are chained. */
-  readonly #byHash = new Map<number, Group>();
+  /**
+   * Groups with somebody waiting or on a call, or with a lease, chained by hash. A Map would make a new table every few
+   * dozen requests, because each of them comes and goes.
+   */
+  readonly #chains: (Group | undefined)[] = new Array<Group | undefined>(CHAINS).fill(undefined);
   readonly #spare: Group[] = [];
 
   constructor(count: PendingCount) {
@@ -19,20 +24,20 @@ export class GroupTable {
   /** The group that asks for the same, if one is under way, else a new one. */
   join(lane: Lane, ask: Ask): Group {
     const hash = hashOf(ask);
-    const first = this.#byHash.get(hash);
+    const first = this.#chains[hash];
     const group = firstThatAsks(first, ask);
     if (group !== undefined) return group;
     const opened = this.open(lane, ask);
     opened.hash = hash;
     opened.next = first;
     opened.isRegistered = true;
-    this.#byHash.set(hash, opened);
+    this.#chains[hash] = opened;
     return opened;
   }
 
   /** The group that asks for the same, if there is one. */
   find(ask: Ask): Group | undefined {
-    return firstThatAsks(this.#byHash.get(hashOf(ask)), ask);
+    return firstThatAsks(this.#chains[hashOf(ask)], ask);
   }
 
   /** A group that nobody else can join. */
@@ -52,7 +57,7 @@ export class GroupTable {
   /** All groups that others can join, as a list of its own: it may change while it is walked. */
   all(): Group[] {
     const all: Group[] = [];
-    for (const first of this.#byHash.values()) {
+    for (const first of this.#chains) {
       for (let group: Group | undefined = first; group !== undefined; group = group.next) {
         all.push(group);
       }
@@ -61,10 +66,9 @@ export class GroupTable {
   }
 
   #unlink(group: Group): void {
-    const first = this.#byHash.get(group.hash);
+    const first = this.#chains[group.hash];
     if (first === group) {
-      if (group.next === undefined) this.#byHash.delete(group.hash);
-      else this.#byHash.set(group.hash, group.next);
+      this.#chains[group.hash] = group.next;
       return;
     }
     let previous = first;
@@ -85,5 +89,5 @@ function hashOf(ask: Ask): number {
     hash = (Math.imul(hash, 31) + (ask.parts[i]?.id ?? 0)) | 0;
     hash = (Math.imul(hash, 31) + (ask.weights[i] ?? 0)) | 0;
   }
-  return hash;
+  return hash & (CHAINS - 1);
 }

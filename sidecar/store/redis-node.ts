@@ -45,15 +45,18 @@ export interface CommandChannel {
 
 /** A command that is already written: ioredis would copy, count and join every argument of a batch once more. */
 class WrittenCommand extends Command {
-  readonly #text: string;
+  #text: string;
 
   constructor(name: string, text: string) {
     super(name, []);
     this.#text = text;
   }
 
+  /** Once: nothing is sent again, and a batch's text is not worth keeping until its answer. */
   override toWritable(): string {
-    return this.#text;
+    const text = this.#text;
+    this.#text = '';
+    return text;
   }
 }
 
