@@ -318,6 +318,46 @@ describe('those who wait', () => {
     assert.equal(again[0].only.level, (CAPACITY - HOT_REQUESTS - PREFETCH - 1) * UNIT);
   });
 
+  for (const [waiting, kind] of [
+    [PREFETCH - 1, 'allowed'],
+    [PREFETCH, 'denied'],
+  ] as const) {
+    test(`are ${waiting} and leave somebody who asks from within an answer ${kind}`, () => {
+      const bench = new LeaseBench();
+      bench.ask([bench.hot], [CAPACITY - HOT_REQUESTS - PREFETCH]);
+      bench.settle();
+      const again = new RecordingWaiter();
+      const first = new RecordingWaiter(() => {
+        bench.limiter.acquire([bench.hot], [1], 1, again);
+      });
+      bench.limiter.acquire([bench.hot], [1], 1, first);
+      for (let i = 1; i < HOT_REQUESTS; i += 1) bench.ask([bench.hot]);
+      bench.scheduler.endTurn();
+      for (let i = 0; i < waiting; i += 1) bench.ask([bench.hot]);
+
+      bench.store.answer();
+
+      assert.equal(again.only.kind, kind);
+    });
+  }
+
+  test('and are served from a lease leave nobody their deadline', () => {
+    const bench = new LeaseBench();
+    for (let i = 0; i < HOT_REQUESTS; i += 1) bench.ask([bench.hot]);
+    bench.scheduler.endTurn();
+    bench.ask([bench.hot]);
+    bench.scheduler.advance(40_000);
+    bench.store.answer();
+    bench.limiter.endLeases();
+
+    const waiter = bench.ask([bench.hot]);
+    bench.scheduler.endTurn();
+    bench.scheduler.advance(40_000);
+    bench.store.answer();
+
+    assert.deepEqual([waiter.only.kind, waiter.only.degraded], ['allowed', false]);
+  });
+
   test('and give up leave their tokens to those behind them', () => {
     const bench = new LeaseBench();
     for (let i = 0; i < HOT_REQUESTS; i += 1) bench.ask([bench.hot]);
@@ -439,6 +479,37 @@ describe('what is left of a lease', () => {
 
     assert.equal(bench.left(), CAPACITY - HOT_REQUESTS - 1);
     assert.deepEqual(bench.fates(), [PREFETCH, 1, PREFETCH - 1, 0]);
+    bench.burst();
+    assert.equal(bench.limiter.counters.leaseGranted, 2 * PREFETCH);
+  });
+
+  test('is refunded in its own time, although another one has been renewed', () => {
+    const bench = new LeaseBench();
+    const other = bench.keyed(tierOf({ buckets: [bucketOf(CAPACITY, 1_000)] }), 'other');
+    bench.burst();
+    bench.scheduler.advance(10_000);
+    bench.burst(HOT_REQUESTS, other);
+    bench.scheduler.advance(10_000);
+    bench.atOnce(PREFETCH);
+    bench.burst(1);
+
+    bench.scheduler.advance(LEASE_US - 10_000);
+    bench.settle();
+
+    assert.deepEqual(bench.fates(), [3 * PREFETCH, PREFETCH, PREFETCH, 0]);
+  });
+
+  test('leaves the bucket to requests of another cost', () => {
+    const bench = new LeaseBench();
+    bench.burst();
+    bench.limiter.endLeases();
+    bench.settle();
+    bench.ask([bench.keyed(tierOf(), 'other')]);
+    for (let i = 0; i < HOT_REQUESTS; i += 1) bench.ask([bench.hot], [2]);
+
+    bench.settle();
+
+    assert.equal(bench.limiter.counters.leaseGranted, 2 * PREFETCH);
   });
 
   test('is refunded on arrival when they are in force by then', () => {
