@@ -29,6 +29,7 @@ describe('the configuration of weir run', () => {
     assert.deepEqual(config.listen, { host: '127.0.0.1', port: 8080 });
     assert.deepEqual(config.admin, { host: '127.0.0.1', port: 15090 });
     assert.equal(config.deadline, 50);
+    assert.equal(config.lease, false);
     assert.equal(config.redis, undefined);
     assert.deepEqual(config.labels, []);
     assert.equal(config.supervise, false);

@@ -8,6 +8,7 @@ import type { PendingAdmission, Verdict, Waiter } from '../proxy/gate.ts';
 import type { RequestView } from '../rules/request-view.ts';
 import { newRuleCounters } from '../rules/rule-counters.ts';
 import { compileRules } from '../rules/rule-set.ts';
+import { HOT_REQUESTS } from '../store/leases.ts';
 import { Limiter } from '../store/limiter.ts';
 import { MemoryStore } from '../store/memory-store.ts';
 import { ArmedBundle } from './armed-bundle.ts';
@@ -37,6 +38,7 @@ class Bench implements AsyncDisposable {
       clock: this.clock,
       scheduler: this.scheduler,
       random: () => 0,
+      lease: true,
     });
     this.gate = new EnforcingGate({
       limiter: this.#limiter,
@@ -331,6 +333,27 @@ describe('the enforcing gate', () => {
 
     assert.match(before.fields, /"before\/rule\/main"/);
     assert.match(after.fields, /"after\/rule\/main"/);
+  });
+
+  it('gives back what a hot key took ahead under the bundle before', async () => {
+    await using bench = new Bench('remote');
+    const limit = { capacity: 1_000, unitsPerToken: 1_000, unitsPerTick: 1, tickUs: 1 } as const;
+    const policy = policyOf({
+      rules: [ruleOf({ tiers: [tierOf({ buckets: [{ name: 'main', limit }] })] })],
+    });
+    await bench.load(policy);
+    for (let i = 0; i < HOT_REQUESTS; i += 1) bench.ask();
+    bench.scheduler.endTurn();
+    const key = bench.store.calls[0]?.keys[0] ?? assert.fail();
+    bench.store.answer();
+    // A hundredth of the capacity.
+    assert.equal(bench.store.levelOf(key), (1_000 - HOT_REQUESTS - 10) * 1_000);
+
+    await bench.load(policy);
+    bench.scheduler.endTurn();
+    bench.store.answer();
+
+    assert.equal(bench.store.levelOf(key), (1_000 - HOT_REQUESTS) * 1_000);
   });
 
   it('says once per rule that a key is the address of what is probably a proxy', async () => {
