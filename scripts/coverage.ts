@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
 import { Report } from 'c8';
+import { transform } from 'esbuild';
 
 const PURE = [
   'contract',
@@ -61,9 +62,18 @@ async function summarise(root: string, raw: string): Promise<FileSummary[]> {
   });
   await report.run();
   const text = await readFile(path.join(folder, 'coverage-summary.json'), 'utf8');
-  return Object.entries(JSON.parse(text) as Summary)
-    .filter(([file]) => file !== 'total')
-    .map(([file, { lines, branches }]) => ({ file: path.relative(root, file), lines, branches }));
+  const summaries: FileSummary[] = [];
+  for (const [file, { lines, branches }] of Object.entries(JSON.parse(text) as Summary)) {
+    if (file === 'total' || (await holdsOnlyTypes(file))) continue;
+    summaries.push({ file: path.relative(root, file), lines, branches });
+  }
+  return summaries;
+}
+
+/** Such a file is never loaded, so nothing can cover it. */
+async function holdsOnlyTypes(file: string): Promise<boolean> {
+  const { code } = await transform(await readFile(file, 'utf8'), { loader: 'ts' });
+  return code.trim() === '';
 }
 
 function missesOf(files: readonly FileSummary[], folder: string): string[] {

@@ -5,6 +5,8 @@ import ipaddr from 'ipaddr.js';
 
 const MAPPED_MARK = 0xffff;
 const MAX_DOTTED_LENGTH = 15;
+const BRACKETED = /^\[([^\]]*)\](?::[0-9]{1,5})?$/;
+const WITH_PORT = /^([^:]*):[0-9]{1,5}$/;
 
 /** One address, reused: `family` 0 means that nothing (readable) is in it. IPv4 lives in the last word. */
 export class Address {
@@ -34,10 +36,9 @@ export function readAddress(text: string, into: Address): boolean {
 
 /** The address of a forwarding element: `192.0.2.1:80`, `[2001:db8::1]` and `[2001:db8::1]:80` lose port and brackets. */
 export function withoutPort(element: string): string {
-  const bracketed = /^\[([^\]]*)\](?::[0-9]{1,5})?$/.exec(element);
-  if (bracketed !== null) return bracketed[1] ?? '';
-  const withPort = /^([^:]*):[0-9]{1,5}$/.exec(element);
-  return withPort === null ? element : (withPort[1] ?? '');
+  return BRACKETED.test(element)
+    ? element.replace(BRACKETED, '$1')
+    : element.replace(WITH_PORT, '$1');
 }
 
 /**
