@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { tierOf } from '../../test/support/limiter-fixture.ts';
-import { KeyInterner } from './key-interner.ts';
+import { hashKeyText } from './bucket-key.ts';
+import { KeyInterner, MAX_KEPT_TEXT } from './key-interner.ts';
 
 describe('interned keys', () => {
   test('are the same object for as long as they are in use', () => {
@@ -61,5 +62,34 @@ describe('interned keys', () => {
     );
 
     assert.deepEqual([...tags].sort(), ['shop/uid/0', 'shop/uid/1', 'shop/uid/2', 'shop/uid/3']);
+  });
+
+  test('are kept as they are up to the bound, and under their hash beyond it', () => {
+    const interner = new KeyInterner(1);
+    const tier = tierOf();
+    const [kept, long] = ['k'.repeat(MAX_KEPT_TEXT), 'k'.repeat(MAX_KEPT_TEXT + 1)];
+
+    const [ofKept, ofLong] = [interner.intern(tier, kept), interner.intern(tier, long)];
+
+    assert.deepEqual([...tier.young.keys()], [kept, `#${hashKeyText(long)}`]);
+    assert.equal(interner.intern(tier, kept), ofKept);
+    assert.equal(interner.intern(tier, long), ofLong);
+    assert.equal(ofLong.buckets[0]?.key.split(':').at(-1), hashKeyText(long));
+  });
+
+  test('of any length tell texts apart that differ in one character', () => {
+    const interner = new KeyInterner(1);
+    const tier = tierOf();
+    const names = [0, 300, 20_000, 65_536].flatMap((length) =>
+      ['a', 'b', '\ud800', '\udfff'].map((end) => 'k'.repeat(length) + end),
+    );
+
+    const found = names.map((name) => interner.intern(tier, name));
+
+    assert.equal(new Set(found.map(({ buckets }) => buckets[0]?.key)).size, names.length - 4);
+    assert.deepEqual(
+      names.map((name) => interner.intern(tier, name)),
+      found,
+    );
   });
 });

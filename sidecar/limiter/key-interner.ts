@@ -8,6 +8,14 @@ import { KeyedBucket, KeyedBuckets, type TierBuckets } from './bucket.ts';
  * 10 MB at the bound. A key that falls out costs a hash (2 µs) and forgets a denial.
  */
 const MAX_KEYS_PER_PERIOD = 8_192;
+/**
+ * Characters of a key text that is kept as it is. A longer one is kept under its hash: a client may send 64 KiB in
+ * a key, and V8 hashes a string of more than 16 383 characters by its length alone, so that such keys would all
+ * collide in a map. Twice the longest usual key (an address, a UUID, an API key of 64 characters) with its labels.
+ */
+export const MAX_KEPT_TEXT = 256;
+/** Stands before the hash of a long text; no key text begins with it (rules/key-text.ts). */
+const HASHED = '#';
 
 export class KeyInterner {
   #period = 0;
@@ -27,15 +35,16 @@ export class KeyInterner {
 
   /** The buckets of `keyText` in `tier`: the same object for as long as it is in use. */
   intern(tier: TierBuckets, keyText: string): KeyedBuckets {
-    const hit = tier.young.get(keyText);
+    const name = keyText.length > MAX_KEPT_TEXT ? HASHED + hashKeyText(keyText) : keyText;
+    const hit = tier.young.get(name);
     if (hit !== undefined) return hit;
-    const known = tier.old.get(keyText) ?? this.#name(tier, keyText);
+    const known = tier.old.get(name) ?? this.#name(tier, keyText);
     if (this.#fresh >= this.#most) this.#turnPage();
     if (tier.period !== this.#period) {
       tier.period = this.#period;
       this.#touched.push(tier);
     }
-    tier.young.set(keyText, known);
+    tier.young.set(copyOf(name), known);
     this.#fresh += 1;
     return known;
   }
@@ -63,4 +72,9 @@ export class KeyInterner {
     this.#nextId += 1;
     return new KeyedBuckets(tier, tag, buckets, id);
   }
+}
+
+/** The same text in memory of its own: a part of a request's head would keep all of that alive. */
+function copyOf(text: string): string {
+  return String(JSON.parse(JSON.stringify(text)));
 }
