@@ -89,7 +89,8 @@ function excerptLines({ line, column, excerpt }: Problem, source: string): strin
 function sourceLines(text: string, line: number, column: number): string[] {
   const start = Math.max(0, column - 1 - EXCERPT_WIDTH / 2);
   // A tab has the width of a tab below as well.
-  const row = text.slice(start, start + EXCERPT_WIDTH);
+  // A control character could drive the reader's terminal.
+  const row = text.slice(start, start + EXCERPT_WIDTH).replace(/(?!\t)\p{Cc}/gu, '\ufffd');
   const before = row.slice(0, column - 1 - start).replace(/[^\t]/g, ' ');
   const label = String(line);
   return [`  ${label} | ${row}`, `  ${' '.repeat(label.length)} | ${before}^`];

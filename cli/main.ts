@@ -7,6 +7,12 @@ import { CommanderError } from 'commander';
 import { buildProgram } from './program.ts';
 import { USAGE_ERROR } from './terminal.ts';
 
+// A reader that has seen enough (`weir check … | head`) is no failure of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
 try {
   await buildProgram().parseAsync(process.argv);
 } catch (error) {

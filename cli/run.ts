@@ -16,6 +16,11 @@ export async function runSidecarCommand(given: GivenFlags): Promise<void> {
   }
   const { openLog } = await import('../sidecar/log.ts');
   const log = openLog(config.logLevel);
+  // The log is JSON, one object a line; what a library prints for people goes into it.
+  // eslint-disable-next-line no-console -- it is replaced, not used
+  console.warn = (...words: unknown[]): void => {
+    log.warn({ event: 'library', words: words.map(String).join(' ') }, 'a library warns');
+  };
   if (process.env[WORKER_VARIABLE] === '1') {
     const { runWorker } = await import('../sidecar/workers/worker.ts');
     await runWorker(config, log);

@@ -15,7 +15,7 @@ const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf
   version: string;
 };
 const result = await build({
-  entryPoints: { weir: path.join(root, 'cli', 'main.ts') },
+  entryPoints: { main: path.join(root, 'cli', 'main.ts') },
   outdir: out,
   outExtension: { '.js': '.mjs' },
   bundle: true,
@@ -33,10 +33,24 @@ const result = await build({
   plugins: [inlineLua()],
   logLevel: 'warning',
 });
+await writeFile(path.join(out, 'weir.mjs'), await launcher());
 await chmod(path.join(out, 'weir.mjs'), 0o755);
 const bytes = Object.values(result.metafile.outputs).reduce((sum, one) => sum + one.bytes, 0);
 await writeFile(path.join(out, 'meta.json'), JSON.stringify(result.metafile));
 process.stdout.write(`weir.mjs and its chunks: ${Math.round(bytes / 1024)} KiB\n`);
+
+/** Says in words what an older Node would say as a syntax error; starts with the first line of cli/main.ts. */
+async function launcher(): Promise<string> {
+  const [first = ''] = (await readFile(path.join(root, 'cli', 'main.ts'), 'utf8')).split('\n', 1);
+  return `${first}
+if (Number.parseInt(process.versions.node, 10) < 26) {
+  console.error('weir: needs Node.js >= 26, this is ' + process.versions.node + ' (' + process.execPath + ')');
+  process.exitCode = 1;
+} else {
+  await import('./main.mjs');
+}
+`;
+}
 
 /** Puts the Lua script's text where sidecar/store/script-source.ts would read the file. */
 function inlineLua(): Plugin {

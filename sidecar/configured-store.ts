@@ -23,21 +23,43 @@ export async function openConfiguredStore(config: RunConfig, log: Log): Promise<
     import('./store/store-settings.ts'),
   ]);
   const tls = await readTls(config);
-  const store = openStore(
-    parseStoreSettings({
-      url: config.redis,
-      partitions: config.redisPartitions,
-      ...(tls === undefined ? {} : { tls }),
-    }),
+  const { redis: url, redisPartitions: partitions } = config;
+  const settings = named(() =>
+    parseStoreSettings({ url, partitions, ...(tls === undefined ? {} : { tls }) }),
   );
+  const store = openStore(settings);
   await store.connected(AbortSignal.timeout(FIRST_CONNECTION_MS)).catch((error: unknown) => {
-    const cause = error instanceof Error ? error.message : 'unknown';
+    const cause = describe(error);
     log.warn(
       { event: 'store-unreachable', url: redactUrl(config.redis ?? ''), cause },
       'the store is not reachable yet; failure modes decide until it is',
     );
   });
   return store;
+}
+
+/** As the store tells it: the node, and what its client last heard. */
+function describe(error: unknown): string {
+  if (!(error instanceof WeirError)) return error instanceof Error ? error.message : 'unknown';
+  return Object.values(error.details).map(String).join(': ');
+}
+
+const FLAGS: Readonly<Record<string, string>> = {
+  url: '--redis',
+  partitions: '--redis-partitions',
+  tls: '--redis-cert',
+};
+
+/** Names the flag instead of the store's own setting. */
+function named<Settings>(parse: () => Settings): Settings {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof WeirError)) throw error;
+    const { setting, wrong, right } = error.details;
+    const where = FLAGS[String(setting)] ?? setting;
+    throw new WeirError('STORE_SETTINGS_INVALID', { where, given: wrong, right }, { cause: error });
+  }
 }
 
 async function readTls(config: RunConfig): Promise<TlsSettings | undefined> {
@@ -50,11 +72,15 @@ async function readTls(config: RunConfig): Promise<TlsSettings | undefined> {
   };
 }
 
-async function readPem(setting: string, path: string): Promise<string> {
+async function readPem(where: string, path: string): Promise<string> {
   const right = 'a readable PEM file';
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new WeirError('STORE_SETTINGS_INVALID', { setting, wrong: path, right }, { cause });
+    throw new WeirError('STORE_SETTINGS_INVALID', { where, given: path, right }, { cause });
   });
   if (text.includes('-----BEGIN ')) return text;
-  throw new WeirError('STORE_SETTINGS_INVALID', { setting, wrong: `${path} holds no PEM`, right });
+  throw new WeirError('STORE_SETTINGS_INVALID', {
+    where,
+    given: `${path}, which holds no PEM`,
+    right,
+  });
 }

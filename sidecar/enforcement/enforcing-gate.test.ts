@@ -359,9 +359,16 @@ describe('the enforcing gate', () => {
   it('says once per rule that a key is the address of what is probably a proxy', async () => {
     await using bench = new Bench();
     const key = [{ kind: 'clientIP' }] as const;
-    const trusting = { trustedHops: 1, trustedProxies: [], ipv6PrefixLength: 64 };
+    const trusting = { trustedHops: 0, trustedProxies: ['192.0.2.0/24'], ipv6PrefixLength: 64 };
+    const header = [{ kind: 'header', name: 'x-api-key' }] as const;
     await bench.load(
-      policyOf({ rules: [ruleOf({ name: 'naive', key }), ruleOf({ name: 'keyless' })] }),
+      policyOf({
+        rules: [
+          ruleOf({ name: 'naive', key }),
+          ruleOf({ name: 'fallen-back', key: header }),
+          ruleOf({ name: 'keyless' }),
+        ],
+      }),
       policyOf({ name: 'wise', clientIP: trusting, rules: [ruleOf({ name: 'wise', key })] }),
     );
     const proxied = requestOf({ headers: { 'X-Forwarded-For': '198.51.100.7' } });
@@ -369,7 +376,10 @@ describe('the enforcing gate', () => {
     bench.ask(proxied);
     bench.ask(proxied);
 
-    assert.deepEqual(bench.forwarded, ['default/policy/naive']);
+    assert.deepEqual(bench.forwarded.toSorted(), [
+      'default/policy/fallen-back',
+      'default/policy/naive',
+    ]);
   });
 
   it('describes what met a request to who may ask', async () => {

@@ -1,6 +1,7 @@
 // Hot path. The gate that enforces a bundle: the proxy asks it, rules and limiter answer through it.
 import { Histogram } from '../counters/histogram.ts';
 import type { Gate, Waiter } from '../proxy/gate.ts';
+import { isMissingKeyText } from '../rules/key-text.ts';
 import { Evaluation } from '../rules/evaluation.ts';
 import type { RequestView } from '../rules/request-view.ts';
 import type { Limiter } from '../store/limiter.ts';
@@ -87,11 +88,12 @@ export class EnforcingGate implements Gate, Office {
   }
 
   reportForwarded(bundle: ArmedBundle, evaluation: Evaluation): void {
-    for (const { rule } of evaluation.charges.slice(0, evaluation.count)) {
+    for (const { rule, keyText } of evaluation.charges.slice(0, evaluation.count)) {
+      const { trustedHops, trustedProxies } = rule.policy.clientIP;
+      const believesPeer = trustedHops === 0 && trustedProxies.length === 0;
       const keysOnAddress =
-        rule.policy.clientIP.trustedHops === 0 &&
-        rule.rule.key.some(({ kind }) => kind === 'clientIP');
-      if (keysOnAddress && bundle.isFirstWarning(rule)) {
+        isMissingKeyText(keyText) || rule.rule.key.some(({ kind }) => kind === 'clientIP');
+      if (believesPeer && keysOnAddress && bundle.isFirstWarning(rule)) {
         this.#options.onForwarded(`${rule.policy.namespace}/${rule.policy.name}`, rule.rule.name);
       }
     }

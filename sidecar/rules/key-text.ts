@@ -59,3 +59,8 @@ function nameOf(part: CompiledKeyPart): string {
   if ('expression' in part) return part.expression;
   return part.kind === 'pathSegment' ? String(part.index) : '';
 }
+
+/** Whether a request without key is told by its client's address. */
+export function isMissingKeyText(keyText: string): boolean {
+  return keyText.startsWith('m');
+}

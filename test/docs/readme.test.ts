@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
 import { describe, it } from 'node:test';
+import { eventually } from '../support/redis.ts';
 import { closedPort } from '../support/upstream.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
@@ -34,7 +34,10 @@ interface Shell {
 /** Runs a block in `folder`; `npx weir` is the sources' command line. */
 function startShell(text: string, { folder, ports }: Shell): ReturnType<typeof spawn> {
   const script = Object.entries(ports).reduce(
-    (before, [port, free]) => before.replaceAll(`localhost:${port}`, `localhost:${free}`),
+    (before, [port, free]) =>
+      before
+        .replaceAll(`localhost:${port}`, `localhost:${free}`)
+        .replaceAll(`listen(${port})`, `listen(${free})`),
     text,
   );
   const npx = `npx() { shift; '${process.execPath}' '${root}/cli/main.ts' "$@"; }`;
@@ -56,33 +59,42 @@ async function read(shell: ReturnType<typeof spawn>): Promise<string> {
   return text;
 }
 
+async function endGroup(shell: ReturnType<typeof spawn>): Promise<void> {
+  process.kill(-(shell.pid ?? 0), 'SIGTERM');
+  await once(shell, 'close');
+}
+
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
 describe('the five minutes of the README', () => {
   it('show a policy in words, five requests admitted and the sixth refused', async () => {
     const section = await readSection('Five minutes');
     const [policy = ''] = blocks(section, 'yaml');
-    const [serve = '', ask = ''] = blocks(section, 'sh');
+    const [prepare = '', serve = '', ask = ''] = blocks(section, 'sh');
+    const [, app = ''] = prepare.trim().split('\n');
     const [check = '', run = ''] = serve.trim().split('\n');
     const folder = await mkdtemp(path.join(tmpdir(), 'weir-readme-'));
     await using stack = new AsyncDisposableStack();
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     await writeFile(path.join(folder, 'policy.yaml'), policy);
-    const upstream = createServer((_, response) => response.end('ok')).listen(0);
-    await once(upstream, 'listening');
-    stack.defer(() => {
-      upstream.closeAllConnections();
-      upstream.close();
-    });
-    const ports = {
-      3000: (upstream.address() as AddressInfo).port,
-      8080: await closedPort(),
-    };
+    const ports = { 3000: await closedPort(), 8080: await closedPort() };
+    const upstream = startShell(app.replace(/ &$/, ''), { folder, ports });
+    stack.defer(() => endGroup(upstream));
+    await eventually('the application listens', () => listens(ports[3000]));
 
     const words = await read(startShell(check, { folder, ports }));
     const sidecar = startShell(run, { folder, ports });
-    stack.defer(async () => {
-      process.kill(-(sidecar.pid ?? 0), 'SIGTERM');
-      await once(sidecar, 'close');
-    });
+    stack.defer(() => endGroup(sidecar));
     assert(sidecar.stdout !== null);
     await once(sidecar.stdout, 'data');
     const answers = await read(startShell(ask, { folder, ports }));

@@ -318,8 +318,8 @@ describe('a start that fails', () => {
     ],
     'says what a store URL should look like': [
       ['run', '--policy', 'examples/shortest.yaml', '--upstream', 'a:1', '--redis', 'http://x'],
-      1,
-      /STORE_SETTINGS_INVALID/,
+      2,
+      /--redis: got no known scheme in "http:\/\/x"; expected redis:\/\/host:6379.*STORE_SETTINGS_INVALID/,
     ],
     'says that scope Workload needs its owner': [
       ['run', '--policy', 'test/support/workload-scope.yaml', '--upstream', 'a:1'],
