@@ -68,16 +68,20 @@ interface TypeFault {
 }
 
 function typeAdvice({ input, wanted, segments }: TypeFault): string {
-  const name = String(segments.at(-1));
   if (wanted === 'a string' && typeof input === 'boolean') {
     return `quote it: unquoted yes, no, on, off, true and false are booleans in YAML`;
   }
-  if (wanted === 'a string' && typeof input === 'number')
-    return 'quote it: an unquoted number is no string in YAML';
+  if (wanted === 'a string' && typeof input === 'number') {
+    return segments.at(-1) === 'every'
+      ? `give it a unit, such as ${String(input)}s`
+      : 'quote it: an unquoted number is no string in YAML';
+  }
   if (wanted === 'an object' && typeof input === 'string' && segments.at(-2) === 'key') {
     return `write it as an object, ${input}: {}`;
   }
-  if (wanted === 'a list' && typeof input !== 'object') return `write it as a list: [${name}]`;
+  if (wanted === 'a list' && typeof input !== 'object') {
+    return `write it as a list: [${String(input)}]`;
+  }
   return `use ${wanted}`;
 }
 
@@ -121,7 +125,10 @@ function wrongLength(
   length: number,
 ): Words {
   if (issue.code === 'too_small') {
-    return { message: 'is an empty list', advice: 'write at least one item, or leave it out' };
+    return {
+      message: 'is an empty list',
+      advice: 'write at least one item, or leave the field out where it is optional',
+    };
   }
   const max = String(issue.maximum);
   return { message: `has ${String(length)} items, more than ${max}`, advice: `use at most ${max}` };

@@ -176,6 +176,10 @@ describe('validation', () => {
         rule({ name: 8 }),
         'spec.rules[0].name: is 8, not a string: quote it: an unquoted number is no string in YAML',
       ],
+      [
+        rule({ buckets: [{ capacity: 1, refill: { tokens: 1, every: 2 } }] }),
+        'spec.rules[0].buckets[0].refill.every: is 2, not a string: give it a unit, such as 2s',
+      ],
       [rule({ name: {} }), 'spec.rules[0].name: is an object, not a string: use a string'],
       [rule({ name: [] }), 'spec.rules[0].name: is a list, not a string: use a string'],
       [
@@ -184,7 +188,7 @@ describe('validation', () => {
       ],
       [
         rule({ match: 'GET' }),
-        'spec.rules[0].match: is the string "GET", not a list: write it as a list: [match]',
+        'spec.rules[0].match: is the string "GET", not a list: write it as a list: [GET]',
       ],
       [
         rule({ match: { methods: ['GET'] } }),
