@@ -44,7 +44,7 @@ export class KeyInterner {
       tier.period = this.#period;
       this.#touched.push(tier);
     }
-    tier.young.set(copyOf(name), known);
+    tier.young.set(name, known);
     this.#fresh += 1;
     return known;
   }
@@ -72,9 +72,4 @@ export class KeyInterner {
     this.#nextId += 1;
     return new KeyedBuckets(tier, tag, buckets, id);
   }
-}
-
-/** The same text in memory of its own: a part of a request's head would keep all of that alive. */
-function copyOf(text: string): string {
-  return String(JSON.parse(JSON.stringify(text)));
 }
