@@ -230,7 +230,10 @@ describe('the bounds of an expression', () => {
 
   it('is how deep loops are nested', () => {
     assert.equal(cel.compile(loops(CEL_LOOP_DEPTH_MAX), 'bool').kind, 'compiled');
-    assert.match(faultOf(loops(CEL_LOOP_DEPTH_MAX + 1)), /^loops nested more than 2 deep/);
+    assert.match(
+      faultOf(loops(CEL_LOOP_DEPTH_MAX + 1)),
+      /^has a loop within a loop .*use one loop/,
+    );
   });
 
   it('counts every kind of loop, wherever it stands', () => {
@@ -238,11 +241,12 @@ describe('the bounds of an expression', () => {
 
     assert.match(
       faultOf(`[true, [1].filter(x, ${inner}) == [1]] == [true, true]`),
-      /^loops nested/,
+      /^has a loop within a loop/,
     );
-    assert.match(faultOf(`[1].map(x, ${inner} ? 1 : 2) == [1]`), /^loops nested/);
-    assert.match(faultOf(`[1].exists_one(x, {'a': ${inner}}['a'])`), /^loops nested/);
-    assert.equal(cel.compile(`${inner} && ${inner}`, 'bool').kind, 'compiled');
+    assert.match(faultOf(`[1].map(x, ${inner} ? 1 : 2) == [1]`), /^has a loop within a loop/);
+    assert.match(faultOf(`[1].exists_one(x, {'a': ${inner}}['a'])`), /^has a loop within a loop/);
+    const one = `request.headers.all(h, true)`;
+    assert.equal(cel.compile(`${one} && ${one}`, 'bool').kind, 'compiled');
   });
 
   it('is how deep it is nested', () => {
