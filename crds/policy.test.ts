@@ -54,7 +54,7 @@ describe('a refusal', () => {
       'spec.rules[0].key: has 9 items, more than 8: use at most 8',
     ]);
     assert.deepEqual(told({}, { key: [] }), [
-      'spec.rules[0].key: is an empty list: write at least one item, or leave it out',
+      'spec.rules[0].key: is an empty list: write at least one item, or leave the field out where it is optional',
     ]);
   });
 
