@@ -4,18 +4,20 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Bundle } from '../../contract/bundle.ts';
 import { WeirError } from '../../contract/errors.ts';
-import type { Problem } from '../../crds/problem.ts';
-import { readPolicyFiles } from './file-tree.ts';
+import { NO_PLACE, problemAt, type Problem } from '../../crds/problem.ts';
+import { EMPTY_FOLDER, type PolicyFile, readPolicyFiles } from './file-tree.ts';
 import { PolicySet, type PolicyUpdate, type Surroundings } from './policy-set.ts';
 
 /** Editors write in several steps; a reload in the middle would report a mistake nobody made. */
 const SETTLE_MS = 50;
-/** Network file systems and some containers report no changes: look anyway. */
+/** Changes in folders below, on network file systems and in some containers are not reported: look anyway. */
 const LOOK_EVERY_MS = 2_000;
 
 export interface FileSourceOptions {
   readonly paths: readonly string[];
   readonly surroundings: Surroundings;
+  /** What was in force before this process started: stands in for files that are not in order, even at the start. */
+  readonly inherited?: Bundle | undefined;
   /** Called once before `openFileSource` returns, then on every change that was accepted at least in part. */
   readonly onBundle: (update: PolicyUpdate) => void | Promise<void>;
   /** Problems of a reload; the files keep their last good version. */
@@ -24,21 +26,26 @@ export interface FileSourceOptions {
 
 /**
  * Reads the policies and watches them until disposed.
- * Throws POLICY_INVALID with `problems` when any file is not in order at the start.
+ * Throws POLICY_INVALID with `problems` when any file is not in order at the start and nothing was inherited.
  */
 export async function openFileSource(options: FileSourceOptions): Promise<AsyncDisposable> {
-  const set = new PolicySet(options.surroundings);
-  const first = set.update(await readPolicyFiles(options.paths));
-  const problems = first?.problems ?? [];
-  if (problems.length > 0) throw new WeirError('POLICY_INVALID', { problems });
-  if (first === undefined) {
+  const set = new PolicySet(options.surroundings, options.inherited);
+  const files = await readPolicyFiles(options.paths);
+  const first = set.update(files);
+  const isEmpty = files.every((file) => file.failure === EMPTY_FOLDER);
+  if (first === undefined || (isEmpty && options.inherited === undefined)) {
     throw new WeirError('POLICY_UNREADABLE', {
       paths: options.paths,
       advice: 'a folder needs at least one *.yaml, *.yml or *.json',
     });
   }
+  const { problems, bundle } = first;
+  if (problems.length > 0) {
+    if (options.inherited === undefined) throw new WeirError('POLICY_INVALID', { problems });
+    options.onProblems(problems);
+  }
   await options.onBundle(first);
-  return new FileSource(options, set, first.bundle).start();
+  return new FileSource(options, set, bundle).start();
 }
 
 class FileSource implements AsyncDisposable {
@@ -49,6 +56,7 @@ class FileSource implements AsyncDisposable {
   #settling: NodeJS.Timeout | undefined;
   #looking: NodeJS.Timeout | undefined;
   #reload: Promise<void> = Promise.resolve();
+  #isQueued = false;
   #isDisposed = false;
 
   constructor(options: FileSourceOptions, set: PolicySet, bundle: Bundle) {
@@ -76,7 +84,8 @@ class FileSource implements AsyncDisposable {
     const found = await stat(one).catch(() => undefined);
     const folder = found?.isDirectory() === true ? one : path.dirname(one);
     try {
-      const watcher = watch(folder, { recursive: folder === one, persistent: false }, () => {
+      // Not recursive: node's own recursion throws out of reach when a folder turns into a file.
+      const watcher = watch(folder, { persistent: false }, () => {
         this.#settling ??= setTimeout(this.#look, SETTLE_MS);
       });
       // The folder is gone, or its file system reports nothing: the regular look finds what there is.
@@ -92,17 +101,32 @@ class FileSource implements AsyncDisposable {
   readonly #look = (): void => {
     clearTimeout(this.#settling);
     this.#settling = undefined;
+    if (this.#isQueued) return;
+    this.#isQueued = true;
     this.#reload = this.#reload.then(() => this.#readAgain());
   };
 
+  /** Never rejects: what fails here is reported, and what is in force stays. */
   async #readAgain(): Promise<void> {
-    const files = await readPolicyFiles(this.#options.paths);
+    this.#isQueued = false;
+    try {
+      await this.#update(await readPolicyFiles(this.#options.paths));
+    } catch (error) {
+      const message = `cannot be put into force: ${error instanceof Error ? error.message : String(error)}`;
+      const place = { ...NO_PLACE, file: this.#options.paths.join(' ') };
+      const advice = 'undo the last change to the policies, and report this';
+      const finding = { segments: [], message, advice, reason: 'value' } as const;
+      this.#options.onProblems([problemAt(place, finding)]);
+    }
+  }
+
+  async #update(files: readonly PolicyFile[]): Promise<void> {
     if (this.#isDisposed) return;
     const update = this.#set.update(files);
     if (update === undefined) return;
     if (update.problems.length > 0) this.#options.onProblems(update.problems);
     if (update.bundle.version === this.#version) return;
-    this.#version = update.bundle.version;
     await this.#options.onBundle(update);
+    this.#version = update.bundle.version;
   }
 }

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import process from 'node:process';
 import { describe, it } from 'node:test';
-import { MOST_FILE_BYTES, MOST_FILES, readPolicyFiles } from './file-tree.ts';
+import {
+  EMPTY_FOLDER,
+  MOST_DEPTH,
+  MOST_ENTRIES,
+  MOST_FILE_BYTES,
+  MOST_FILES,
+  readPolicyFiles,
+} from './file-tree.ts';
 
 class Folder implements AsyncDisposable {
   readonly path: string;
@@ -101,4 +109,74 @@ describe('a folder of policies', () => {
     assert.equal(beyond.length, MOST_FILES + 1);
     assert.match(beyond.at(-1)?.failure ?? '', /at most 1000 are read/);
   });
+
+  it('is an entry of its own when it holds no policy file', async () => {
+    await using folder = await Folder.open();
+    await folder.write('notes.txt');
+
+    const [only, ...more] = await readPolicyFiles([folder.path]);
+
+    assert.deepEqual([only?.path, only?.failure, more], [folder.path, EMPTY_FOLDER, []]);
+  });
+
+  it('visits a real folder once, through whatever links it is reached', async () => {
+    await using folder = await Folder.open();
+    for (const name of ['a.yaml', 'sub/b.yaml']) await folder.write(name);
+    for (const name of ['loop', 'other-loop']) await symlink('.', path.join(folder.path, name));
+    await symlink('..', path.join(folder.path, 'sub', 'up'));
+    await symlink('sub', path.join(folder.path, 'twin'));
+
+    assert.deepEqual(await folder.names(), ['a.yaml', path.join('sub', 'b.yaml')]);
+  });
+
+  it('follows folders as deep as the bound, and reports the next', async () => {
+    await using folder = await Folder.open();
+    const deepest = path.join(...Array<string>(MOST_DEPTH).fill('d'));
+    await folder.write(path.join(deepest, 'a.yaml'));
+    await folder.write(path.join(deepest, 'd', 'b.yaml'));
+
+    const files = await readPolicyFiles([folder.path]);
+
+    const found = files.map((file) => [path.relative(folder.path, file.path), file.failure]);
+    assert.deepEqual(found, [
+      [path.join(deepest, 'a.yaml'), undefined],
+      [path.join(deepest, 'd'), `is more than ${MOST_DEPTH} folders deep`],
+    ]);
+  });
+
+  it('looks at as many entries as the bound, and reports that there are more', async () => {
+    await using folder = await Folder.open();
+    await folder.write('a.yaml');
+    for (let i = 1; i < MOST_ENTRIES; i += 1) {
+      await mkdir(path.join(folder.path, `.${i}`));
+    }
+    const atBound = await readPolicyFiles([folder.path]);
+    await mkdir(path.join(folder.path, '.one-more'));
+
+    const beyond = await readPolicyFiles([folder.path]);
+
+    assert.deepEqual(
+      atBound.map((file) => file.failure),
+      [undefined],
+    );
+    assert.match(beyond[0]?.failure ?? '', /beyond 10000/);
+  });
+
+  it(
+    'reports a folder below that cannot be read, beside the others',
+    { skip: process.getuid?.() === 0 && 'root reads every folder' },
+    async () => {
+      await using folder = await Folder.open();
+      for (const name of ['a.yaml', 'sub/b.yaml']) await folder.write(name);
+      const sub = path.join(folder.path, 'sub');
+      await chmod(sub, 0o000);
+
+      const [good, closed] = await readPolicyFiles([folder.path]);
+
+      await chmod(sub, 0o700);
+      assert.equal(good?.failure, undefined);
+      assert.equal(closed?.path, sub);
+      assert.match(closed.failure ?? '', /^cannot be read: EACCES/);
+    },
+  );
 });

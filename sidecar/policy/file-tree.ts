@@ -1,9 +1,10 @@
 // Which files hold the policies right now, and whether any of them has changed: a folder is read anew each time,
 // because a ConfigMap is updated by swapping a symbolic link and editors save by renaming.
-import { readdir, readFile, stat } from 'node:fs/promises';
+import type { Dirent } from 'node:fs';
+import { opendir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-/** One policy file as it was found. `identity` changes with every save; `text` is undefined when it was unreadable. */
+/** One policy file, or a folder that gives none, as it was found. `identity` changes with every save; `text` is undefined when it was unreadable. */
 export interface PolicyFile {
   readonly path: string;
   /** Named on the command line, rather than found in a folder. */
@@ -20,18 +21,28 @@ export const MOST_FILES = 1_000;
 /** A policy of every bound's size is below 1 MiB; anything larger is not a policy. */
 export const MOST_FILE_BYTES: number = 2 * 1_048_576;
 
+/** Folders below each other; people nest three or four. */
+export const MOST_DEPTH = 16;
+/** Entries looked at below one path: nine of another kind for each policy file. */
+export const MOST_ENTRIES: number = 10 * MOST_FILES;
+/** Why a folder has no text; only the words, so that a start can tell it from a file that is not in order. */
+export const EMPTY_FOLDER = 'is a folder that holds no policy file';
+
 const POLICY_FILE = /\.(ya?ml|json)$/i;
 
-/** Reads every file below `paths`; files found in folders are sorted by path, so that the order never depends on the disk. */
+/**
+ * Reads every file below `paths`; files found in folders are sorted by path, so that the order never depends on the
+ * disk. Never rejects: a folder that cannot be read, or holds no policy file, is an entry with a `failure`.
+ */
 export async function readPolicyFiles(paths: readonly string[]): Promise<readonly PolicyFile[]> {
   const files: PolicyFile[] = [];
   const seen = new Set<string>();
   for (const one of paths) {
-    for (const { file, isNamed } of await list(one)) {
-      const resolved = path.resolve(file);
+    for (const listed of await list(one)) {
+      const resolved = path.resolve(listed.file);
       if (seen.has(resolved)) continue;
       seen.add(resolved);
-      files.push(files.length < MOST_FILES ? await read(file, isNamed) : tooMany(file));
+      files.push(files.length < MOST_FILES ? await open(listed) : tooMany(listed.file));
       if (files.length > MOST_FILES) return files;
     }
   }
@@ -41,21 +52,97 @@ export async function readPolicyFiles(paths: readonly string[]): Promise<readonl
 interface Listed {
   readonly file: string;
   readonly isNamed: boolean;
+  /** Why this folder cannot be listed; undefined = a file, which is read. */
+  readonly failure: string | undefined;
 }
 
 async function list(one: string): Promise<readonly Listed[]> {
   const found = await stat(one).catch(() => undefined);
-  if (found?.isDirectory() !== true) return [{ file: one, isNamed: true }];
-  const names = await readdir(one, { recursive: true });
-  return names
-    .filter((name) => POLICY_FILE.test(name) && !isHidden(name))
-    .sort()
-    .map((name) => ({ file: path.join(one, name), isNamed: false }));
+  if (found?.isDirectory() !== true) return [{ file: one, isNamed: true, failure: undefined }];
+  const walk = new Walk();
+  await walk.visit(one, 0);
+  const listed = walk.listed.toSorted((a, b) => compareText(a.file, b.file));
+  return listed.length > 0 ? listed : [{ file: one, isNamed: true, failure: EMPTY_FOLDER }];
 }
 
-/** A mounted ConfigMap keeps its real files below `..data`; the visible names are links to them. */
-function isHidden(name: string): boolean {
-  return name.split(path.sep).some((part) => part.startsWith('.'));
+/** Visits each real folder once, so that a symbolic link to a folder above ends there. */
+class Walk {
+  readonly listed: Listed[] = [];
+  readonly #visited = new Set<string>();
+  #entries = 0;
+
+  async visit(folder: string, depth: number): Promise<void> {
+    try {
+      const { dev, ino } = await stat(folder, { bigint: true });
+      const identity = `${dev}:${ino}`;
+      if (this.#visited.has(identity)) return;
+      this.#visited.add(identity);
+      const entries = await this.#entriesOf(folder);
+      if (depth > MOST_DEPTH) {
+        this.#fail(folder, `is more than ${MOST_DEPTH} folders deep`);
+        return;
+      }
+      for (const entry of entries) await this.#meet(path.join(folder, entry.name), entry, depth);
+    } catch (error) {
+      // Removed, or replaced by a file, since its name was read: the next look finds what there is then.
+      if (depth > 0 && isGone(error)) return;
+      this.#fail(folder, `cannot be read: ${messageOf(error)}`);
+    }
+  }
+
+  async #meet(file: string, entry: Dirent, depth: number): Promise<void> {
+    if (POLICY_FILE.test(entry.name)) {
+      this.listed.push({ file, isNamed: false, failure: undefined });
+      return;
+    }
+    if (entry.isDirectory() || (entry.isSymbolicLink() && (await isFolder(file)))) {
+      await this.visit(file, depth + 1);
+    }
+  }
+
+  /** Sorted, so that a folder reached in two ways always has the same name. */
+  async #entriesOf(folder: string): Promise<readonly Dirent[]> {
+    const entries: Dirent[] = [];
+    for await (const entry of await opendir(folder)) {
+      this.#entries += 1;
+      if (this.#entries > MOST_ENTRIES) {
+        this.#fail(folder, `brings the entries looked at beyond ${MOST_ENTRIES}`);
+        break;
+      }
+      // A mounted ConfigMap keeps its real files below `..data`; the visible names are links to them.
+      if (!entry.name.startsWith('.')) entries.push(entry);
+    }
+    return entries.sort((a, b) => compareText(a.name, b.name));
+  }
+
+  #fail(folder: string, failure: string): void {
+    this.listed.push({ file: folder, isNamed: false, failure });
+  }
+}
+
+async function isFolder(file: string): Promise<boolean> {
+  const found = await stat(file).catch(() => undefined);
+  return found?.isDirectory() === true;
+}
+
+function isGone(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+// By code unit, the same in every locale.
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown reason';
+}
+
+function open({ file, isNamed, failure }: Listed): PolicyFile | Promise<PolicyFile> {
+  if (failure === undefined) return read(file, isNamed);
+  return { path: file, isNamed, identity: failure, modifiedMs: 0, text: undefined, failure };
 }
 
 async function read(file: string, isNamed: boolean): Promise<PolicyFile> {
@@ -71,7 +158,7 @@ async function read(file: string, isNamed: boolean): Promise<PolicyFile> {
     }
     return { ...base, text: await readFile(file, 'utf8'), failure: undefined };
   } catch (error) {
-    const failure = `cannot be read: ${error instanceof Error ? error.message : 'unknown reason'}`;
+    const failure = `cannot be read: ${messageOf(error)}`;
     return { path: file, isNamed, identity: failure, modifiedMs: 0, text: undefined, failure };
   }
 }

@@ -34,6 +34,12 @@ function names(update: ReturnType<PolicySet['update']>): string[] {
   return (update?.bundle.policies ?? []).map((one) => one.name);
 }
 
+function capacities(update: ReturnType<PolicySet['update']>): (number | undefined)[] {
+  return (update?.bundle.policies ?? []).map(
+    (one) => one.rules[0]?.tiers[0]?.buckets[0]?.limit.capacity,
+  );
+}
+
 describe('a set of policy files', () => {
   it('compiles every document, with the file’s time as generation', () => {
     const set = new PolicySet(anywhere);
@@ -109,6 +115,135 @@ describe('a set of policy files', () => {
 
     assert.deepEqual(names(update), ['one']);
     assert.match(update?.problems[0]?.message ?? '', /default\/one is defined in a too/);
+  });
+
+  it('refuses a policy that an unchanged file holds, whichever sorts first', () => {
+    const set = new PolicySet(anywhere);
+    const holder = file('m', policy('one', 7));
+    set.update([holder]);
+
+    const update = set.update([file('a', policy('one', 9)), holder]);
+
+    assert.deepEqual([names(update), capacities(update)], [['one'], [7]]);
+    assert.match(update?.problems[0]?.message ?? '', /default\/one is defined in m too/);
+  });
+
+  it('leaves a policy to the file that held it when both files are saved', () => {
+    const set = new PolicySet(anywhere);
+    set.update([file('m', policy('one', 7))]);
+
+    const update = set.update([file('a', policy('one', 9)), file('m', policy('one', 8))]);
+
+    assert.deepEqual(capacities(update), [8]);
+    assert.equal(update?.problems[0]?.file, 'a');
+  });
+
+  for (const [from, to] of [
+    ['a', 'b'],
+    ['b', 'a'],
+  ] as const) {
+    const sorted = (...files: PolicyFile[]): PolicyFile[] =>
+      files.toSorted((one, other) => (one.path < other.path ? -1 : 1));
+
+    it(`lets a document move from ${from} to ${to} in one save`, () => {
+      const set = new PolicySet(anywhere);
+      set.update(
+        sorted(file(from, `${policy('keep')}---\n${policy('one')}`), file(to, policy('other'))),
+      );
+
+      const update = set.update(
+        sorted(file(from, policy('keep')), file(to, `${policy('other')}---\n${policy('one')}`)),
+      );
+
+      assert.deepEqual([names(update), update?.problems], [['keep', 'one', 'other'], []]);
+    });
+
+    it(`lets a document move from ${from} to ${to} when ${to} is saved first`, () => {
+      const set = new PolicySet(anywhere);
+      const before = file(from, `${policy('keep')}---\n${policy('one')}`);
+      set.update(sorted(before, file(to, policy('other'))));
+      const target = file(to, `${policy('other')}---\n${policy('one', 9)}`);
+
+      const early = set.update(sorted(before, target));
+      const late = set.update(sorted(file(from, policy('keep')), target));
+
+      assert.deepEqual([early?.problems.length, late?.problems], [1, []]);
+      assert.deepEqual(capacities(late), [5, 9, 5]);
+    });
+  }
+
+  it('accepts a refused copy as soon as the original is gone', () => {
+    const set = new PolicySet(anywhere);
+    const [original, copy] = [file('a', policy('one')), file('b', policy('one'))];
+    set.update([original]);
+    const refused = set.update([original, copy]);
+
+    const update = set.update([copy]);
+
+    assert.deepEqual([refused?.problems.length, update?.problems], [1, []]);
+    assert.deepEqual(names(update), ['one']);
+    assert.equal(set.update([copy]), undefined);
+  });
+
+  it('reports a refused file again when its reason is another, not when other files change', () => {
+    const set = new PolicySet(anywhere);
+    const [original, copy] = [file('a', policy('one')), file('b', policy('one'))];
+    set.update([original, copy]);
+
+    const unrelated = set.update([original, copy, file('c', policy('two'))]);
+    const moved = set.update([copy, file('d', policy('two'))]);
+    const saved = set.update([file('a', policy('one')), copy]);
+
+    assert.deepEqual([unrelated?.problems, moved?.problems], [[], []]);
+    assert.match(saved?.problems[0]?.message ?? '', /defined in b too/);
+  });
+
+  it('brings a file’s last good version back ahead of what another file takes from it', () => {
+    const set = new PolicySet(anywhere);
+    const [other, third] = [file('b', policy('other')), file('c', policy('third'))];
+    set.update([file('a', policy('one', 7)), other, third]);
+
+    // a cannot have third, so it keeps one, so b cannot have it either.
+    const update = set.update([file('a', policy('third')), file('b', policy('one', 9)), third]);
+
+    assert.deepEqual(names(update), ['one', 'other', 'third']);
+    assert.deepEqual(capacities(update), [7, 5, 5]);
+    assert.deepEqual(update?.problems.map((one) => one.file).sort(), ['a', 'b']);
+  });
+
+  it('keeps every policy while what stands in for its file is not in order', () => {
+    const set = new PolicySet(anywhere);
+    set.update([file('d/a', policy('one')), file('d/b', policy('two'))]);
+
+    const vanished = set.update([file('d', undefined)]);
+    const stillGone = set.update([file('d', undefined)]);
+    const back = set.update([file('d/b', policy('two'))]);
+
+    assert.deepEqual(
+      [names(vanished), names(stillGone)],
+      [
+        ['one', 'two'],
+        ['one', 'two'],
+      ],
+    );
+    assert.equal(vanished?.problems.length, 1);
+    assert.deepEqual(names(back), ['two']);
+  });
+
+  it('starts with what it inherits for files that are not in order, until they are', () => {
+    const inherited = new PolicySet(anywhere).update([
+      file('a', policy('one', 7), 2_000),
+      file('b', policy('two'), 2_000),
+    ])?.bundle;
+    const set = new PolicySet(anywhere, inherited);
+    const good = file('b', policy('two'), 2_000);
+
+    const first = set.update([file('a', policy('one', 0)), good]);
+    const repaired = set.update([file('a', policy('three'), 3_000), good]);
+
+    assert.deepEqual(first?.bundle, inherited);
+    assert.equal(first?.problems.length, 1);
+    assert.deepEqual(names(repaired), ['three', 'two']);
   });
 
   it('puts what only the compiler can judge at its line', () => {
