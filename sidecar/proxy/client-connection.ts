@@ -45,8 +45,8 @@ export class ClientConnection implements Waiter, SocketEvents {
   #closes = false;
   /** This connection's share of `pendingHeadBytes`. */
   #pendingBytes = 0;
-  /** When the request's head was complete; kept only for the access log. */
-  #beganMs = 0;
+  /** When the request was admitted; kept only for the access log. −1 for a message that never was. */
+  #beganMs = -1;
   #lingered = 0;
 
   constructor(socket: Socket, context: ProxyContext, owner: Owner) {
@@ -255,7 +255,12 @@ export class ClientConnection implements Waiter, SocketEvents {
   noteResponse(status: number): void {
     const { counters, accessLog } = this.#context;
     counters.countResponse(status);
-    accessLog?.record(this.head, status, this.#context.now() - this.#beganMs);
+    if (accessLog === undefined) return;
+    accessLog.record(
+      this.head,
+      status,
+      this.#beganMs < 0 ? 0 : this.#context.now() - this.#beganMs,
+    );
   }
 
   /** Whether the response about to start is the connection's last. */
@@ -278,6 +283,7 @@ export class ClientConnection implements Waiter, SocketEvents {
 
   #nextRequest(): void {
     this.head.reset();
+    this.#beganMs = -1;
     this.#state = 'reading';
     this.arm(this.#context.settings.timeouts.idleMs);
     if (this.#context.stopping && this.#held === undefined) this.#linger('');

@@ -157,10 +157,11 @@ export class Exchange {
   }
 
   /** Gives the response's head for the client; the caller writes it. */
-  startResponse(head: ResponseHead, framing: Framing): string {
+  startResponse(head: ResponseHead, body: MessageBody): string {
     this.#responseStarted = true;
     this.#forwarded = '';
-    const closes = this.#client.decideClose(framing === 'close');
+    const overtakes = body.done && !this.body.done; // what is left of the upload is not read
+    const closes = this.#client.decideClose(overtakes || body.framing === 'close');
     this.#client.noteResponse(head.status);
     this.#terms.show(head);
     return this.#terms.headText(head, closes);
@@ -231,6 +232,7 @@ export class Exchange {
     this.#responseStarted = true;
     this.#forwarded = '';
     this.#client.noteResponse(head.status);
+    this.#terms.show(head);
     this.#context.counters.tunnelsOpen += 1;
     const flows = this.write(this.#terms.headText(head, false) + head.text.slice(head.end));
     const early = this.#client.takeHeld();

@@ -2,12 +2,14 @@
 // one hop (RFC 9110 §7.6.1), plus what the proxy knows. The start line passes byte for byte.
 import {
   bitOf,
+  CONTENT_LENGTH,
   DATE,
   FORWARDED,
   hopByHopBits,
   RATE_LIMIT,
   RATE_LIMIT_POLICY,
   TE,
+  TRANSFER_ENCODING,
   UPGRADE,
   X_FORWARDED_FOR,
   X_FORWARDED_HOST,
@@ -122,9 +124,17 @@ const quotaBits =
   bitOf(X_RATE_LIMIT) |
   bitOf(X_RATE_LIMIT_REMAINING);
 
+const framingBits = bitOf(CONTENT_LENGTH) | bitOf(TRANSFER_ENCODING);
+
+/** 1xx and 204 have no body, and none of these fields (RFC 9110 §8.6, RFC 9112 §6.1). */
+export function mayNotSpeakOfBody(head: ResponseHead): boolean {
+  return head.status === 204 || head.status < 200;
+}
+
 /** The head of a final response, or of a 101, for the client. */
 export function forwardedResponseHead(head: ResponseHead, additions: ResponseAdditions): string {
-  const removed = additions.replacesQuota ? hopByHopBits | quotaBits : hopByHopBits;
+  let removed = additions.replacesQuota ? hopByHopBits | quotaBits : hopByHopBits;
+  if (mayNotSpeakOfBody(head)) removed |= framingBits;
   const date = head.has(DATE) ? '' : additions.dateLine;
   const connection = connectionLine(head, additions.closes);
   return `${responseLines(head, removed)}${additions.fields}${date}${additions.viaLine}${connection}\r\n`;
@@ -132,7 +142,7 @@ export function forwardedResponseHead(head: ResponseHead, additions: ResponseAdd
 
 /** The head of an interim response for the client. */
 export function forwardedInterimHead(head: ResponseHead): string {
-  return `${responseLines(head, hopByHopBits)}\r\n`;
+  return `${responseLines(head, hopByHopBits | framingBits)}\r\n`;
 }
 
 // The proxy answers with its own version (RFC 9110 §6.2): HTTP/1.0 from the upstream says nothing to the client.

@@ -2,11 +2,11 @@
 // It tells its client exactly one end: the response is complete, it failed before a head, or it was cut.
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { KEEP_ALIVE } from '../http1/field-kind.ts';
+import { KEEP_ALIVE, TRANSFER_ENCODING } from '../http1/field-kind.ts';
 import { MessageBody } from '../http1/message-body.ts';
 import { ResponseHead } from '../http1/response-head.ts';
 import type { Exchange } from './exchange.ts';
-import { forwardedInterimHead } from './forwarded-head.ts';
+import { forwardedInterimHead, mayNotSpeakOfBody } from './forwarded-head.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import type { UpstreamErrorKind } from './proxy-counters.ts';
 import { maxInterimResponses, maxJoinedBytes } from './proxy-options.ts';
@@ -33,6 +33,8 @@ export class UpstreamConnection implements SocketEvents {
   #exchange: Exchange | undefined;
   #state: State = 'idle';
   #interims = 0;
+  /** A head announced a body that has no place: whether one follows is uncertain. */
+  #doubtful = false;
   #sentAtMs = 0;
 
   constructor(context: ProxyContext, pool: UpstreamPool) {
@@ -56,6 +58,7 @@ export class UpstreamConnection implements SocketEvents {
     this.#exchange = exchange;
     this.#state = 'head';
     this.#interims = 0;
+    this.#doubtful = false;
     this.received = false;
     this.#sentAtMs = this.#context.now();
   }
@@ -137,6 +140,7 @@ export class UpstreamConnection implements SocketEvents {
         this.#fail('bad-response');
         return;
       }
+      if (mayNotSpeakOfBody(head) && announcesBody(head)) this.#doubtful = true;
       const following = head.text.length - head.end;
       rest = following === 0 ? noBytes : rest.subarray(rest.length - following);
       if (!head.isInterim) break;
@@ -175,7 +179,7 @@ export class UpstreamConnection implements SocketEvents {
     }
     this.#context.counters.upstreamSeconds.observe((this.#context.now() - this.#sentAtMs) / 1000);
     this.#state = 'body';
-    const text = exchange.startResponse(head, body.framing);
+    const text = exchange.startResponse(head, body);
     if (!this.#writeFirst(exchange, text, rest)) this.socket.pause();
     if (body.done) this.#finish(body.end === rest.length);
   }
@@ -222,7 +226,7 @@ export class UpstreamConnection implements SocketEvents {
   /** How long the connection may be kept for reuse; 0 when not at all. */
   #idleMs(): number {
     const head = this.head;
-    if (head.wantsClose || this.#body.framing === 'close') return 0;
+    if (head.wantsClose || this.#doubtful || this.#body.framing === 'close') return 0;
     const configured = this.#context.settings.timeouts.upstreamIdleMs;
     if (!head.has(KEEP_ALIVE)) return configured;
     const hint = /timeout=(\d{1,6})/i.exec(head.value(head.lineOf(KEEP_ALIVE, 0)))?.[1];
@@ -266,6 +270,11 @@ export class UpstreamConnection implements SocketEvents {
     if (state === 'head') exchange.onUpstreamFailed(kind, this);
     else exchange.cut(this.#body.framing);
   }
+}
+
+// HEAD and 304 speak of the body that GET would have, so a length there is usual; in a 1xx or a 204 it is a mistake.
+function announcesBody(head: ResponseHead): boolean {
+  return head.has(TRANSFER_ENCODING) || head.contentLength > 0;
 }
 
 const noBytes = Buffer.alloc(0);
