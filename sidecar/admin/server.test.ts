@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { RawSocket } from '../../test/support/raw-socket.ts';
+import { MOST_CONNECTIONS } from './open-connections.ts';
 import { openAdmin, type Admin } from './server.ts';
 
 interface State {
@@ -112,4 +114,59 @@ describe('the admin listener', () => {
     assert.equal(answer.status, 500);
     assert.equal((await ask(admin, '/healthz')).status, 200);
   });
+
+  it('answers a probe while as many silent connections are open as it holds', async () => {
+    await using admin = await openSubject({ reason: undefined, drained: 0 });
+    const silent: RawSocket[] = [];
+    for (let i = 0; i < MOST_CONNECTIONS; i += 1) {
+      silent.push(await RawSocket.connect(admin.address.port));
+    }
+
+    const answer = await ask(admin, '/healthz');
+
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get('connection'), 'close');
+    await silent[0]?.gone();
+    for (const connection of silent) await connection[Symbol.asyncDispose]();
+  });
+
+  it('ends a connection that says nothing', async () => {
+    await using admin = await openSubject({ reason: undefined, drained: 0 });
+    await using silent = await RawSocket.connect(admin.address.port);
+
+    await silent.gone();
+  });
+
+  for (const [route, fields] of [
+    ['POST /drain', 'Host: 127.0.0.1\r\nOrigin: http://127.0.0.1:3000\r\n'],
+    ['POST /drain', 'Host: localhost\r\nOrigin: null\r\n'],
+    ['POST /drain', 'Host: rebound.example:15090\r\n'],
+    ['POST /drain', 'Host: localhost.example\r\n'],
+    ['GET /config', 'Host: 127.0.0.1.example\r\n'],
+    ['GET /config', 'Host: 192.0.2.1\r\n'],
+  ] as const) {
+    it(`refuses ${route} to a web page: ${fields.trim().replace('\r\n', ', ')}`, async () => {
+      const state: State = { reason: undefined, drained: 0 };
+      await using admin = await openSubject(state);
+      await using client = await RawSocket.connect(admin.address.port);
+
+      client.send(`${route} HTTP/1.1\r\n${fields}\r\n`);
+
+      assert.equal((await client.response()).status, 403);
+      assert.equal(state.drained, 0);
+    });
+  }
+
+  for (const host of ['localhost', 'LOCALHOST:15090', '127.0.0.1', '127.8.8.8:1', '[::1]:15090']) {
+    it(`drains for Host: ${host}`, async () => {
+      const state: State = { reason: undefined, drained: 0 };
+      await using admin = await openSubject(state);
+      await using client = await RawSocket.connect(admin.address.port);
+
+      client.send(`POST /drain HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+
+      assert.equal((await client.response()).status, 200);
+      assert.equal(state.drained, 1);
+    });
+  }
 });

@@ -5,6 +5,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { WeirError } from '../../contract/errors.ts';
 import type { HostPort } from '../setting.ts';
+import { isLoopbackAddress, isLoopbackHost } from './loopback.ts';
+import { OpenConnections } from './open-connections.ts';
 
 export interface AdminSubject {
   /** Undefined when ready; else the reason in words, e.g. `draining`. */
@@ -51,20 +53,32 @@ const ROUTES: Readonly<Record<string, { readonly local: boolean; readonly answer
   },
 };
 
-// An admin request is one line from a probe, a scraper or a hook.
-const REQUEST_TIMEOUT_MS = 5_000;
-const MOST_CONNECTIONS = 64;
+// An admin request is one line from a probe, a scraper or a hook, and comes at once: who is silent has nothing to ask.
+const HEAD_TIMEOUT_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 2_000;
+const LOOKS_EVERY_MS = 1_000;
 const MOST_HEADER_BYTES = 8_192;
 
 /** Listens; port 0 picks a free one. Throws LISTEN_FAILED naming the address. */
 export async function openAdmin(listen: HostPort, subject: AdminSubject): Promise<Admin> {
+  const connections = new OpenConnections();
   const server = createServer(
-    { maxHeaderSize: MOST_HEADER_BYTES, requestTimeout: REQUEST_TIMEOUT_MS },
+    {
+      maxHeaderSize: MOST_HEADER_BYTES,
+      headersTimeout: HEAD_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: LOOKS_EVERY_MS,
+    },
     (request, response) => {
-      void answer(request, response, subject);
+      connections.begin(request.socket);
+      void answer(request, response, subject).finally(() => {
+        connections.end(request.socket);
+      });
     },
   );
-  server.maxConnections = MOST_CONNECTIONS;
+  server.on('connection', (socket) => {
+    connections.add(socket);
+  });
   await listenOn(server, listen);
   const { port } = server.address() as AddressInfo;
   return {
@@ -101,6 +115,7 @@ async function answer(
     'content-type': reply.contentType ?? 'text/plain; charset=utf-8',
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    connection: 'close',
   });
   response.end(body);
 }
@@ -110,8 +125,8 @@ async function findReply(request: IncomingMessage, subject: AdminSubject): Promi
   const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
   const route = ROUTES[`${method} ${path}`];
   if (route === undefined) return unknownRoute(path);
-  if (route.local && !isLoopback(request.socket.remoteAddress ?? '')) {
-    return { status: 403, body: `${path} answers only over loopback\n` };
+  if (route.local && !isLocal(request)) {
+    return { status: 403, body: `${path} answers only over loopback, and no web page\n` };
   }
   try {
     return await route.answer(subject);
@@ -138,6 +153,9 @@ function json(status: number, value: unknown): Reply {
   return { status, body, contentType: 'application/json' };
 }
 
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(::ffff:)?127\./.test(address);
+// A web page in a browser on this machine comes over loopback too: it gives itself away by Origin, or, where its name
+// was bound anew to 127.0.0.1, by that name in Host.
+function isLocal({ socket, headers }: IncomingMessage): boolean {
+  if (!isLoopbackAddress(socket.remoteAddress ?? '')) return false;
+  return headers.origin === undefined && isLoopbackHost(headers.host ?? '');
 }
