@@ -1,6 +1,7 @@
 // The parts of one serving process, opened in order and joined: limiter, gate, policies, data path, numbers.
 // Whoever opens it brings the store and decides where connections and signals come from.
 import { cpuUsage, memoryUsage } from 'node:process';
+import type { Bundle } from '../contract/bundle.ts';
 import { dumpMetrics, type MetricDump } from './admin/metric.ts';
 import { describeRunConfig } from './config.ts';
 import { EnforcingGate } from './enforcement/enforcing-gate.ts';
@@ -28,6 +29,10 @@ export interface SidecarParts {
   readonly store: Store;
   /** Where levels of `scope: Pod` live; absent = in this process. */
   readonly podStore?: Store;
+  /** What was in force before this process started; see `FileSourceOptions.inherited`. */
+  readonly inherited?: Bundle | undefined;
+  /** Told of every bundle that is in force from now on. */
+  readonly onInForce?: (bundle: Bundle) => void;
   /** Undefined = connections are handed in through `proxy.adopt`. */
   readonly listen: HostPort | undefined;
 }
@@ -65,7 +70,11 @@ export async function openSidecar(config: RunConfig, parts: SidecarParts): Promi
     await openFileSource({
       paths: config.policy,
       surroundings: surroundingsOf(config),
-      onBundle: (update) => bundles.accept(update),
+      inherited: parts.inherited,
+      onBundle: async (update) => {
+        await bundles.accept(update);
+        parts.onInForce?.(update.bundle);
+      },
       onProblems: (problems) => {
         bundles.reject(problems);
       },

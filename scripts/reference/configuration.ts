@@ -21,6 +21,17 @@ ${markdownTable(['flag', 'variable', 'default', 'meaning'], rows)}
 
 Durations are a whole number and \`ms\`, \`s\`, \`m\` or \`h\`.
 
+## Policy files
+
+A folder gives its \`*.yaml\`, \`*.yml\` and \`*.json\`, those of folders below too; names that begin with a dot are left out.
+Each real folder is visited once, at most 16 deep; at most 1000 files are read. Files are read again when they change: at
+once in the folders that are named and those of named files, within two seconds elsewhere.
+
+A mistake lifts no limit. A file that is not in order, or is named and gone, keeps its last good version. While a folder
+is gone, cannot be read or holds no policy file, or a file that never was in order is there, policies that are in no file
+any more stay in force too; each case is one \`policy-invalid\` in the log. Removing one of several files lifts its
+policies. To lift every limit, write \`mode: Disabled\`.
+
 ## Standard output, standard error, exit codes
 
 When the sidecar serves it prints one line on standard output,
@@ -33,6 +44,7 @@ signal ends it at once.
 \`--workers N\` runs N processes behind one listener; \`--supervise true\` does so for one. The parent accepts connections
 and hands them over, so a crash of a worker refuses none: new ones wait until the next worker is up. Limits stay exact:
 the embedded store and the levels of \`scope: Pod\` live in the parent. A policy's reload, its metrics and its drain reach
-every worker.
+every worker. A worker that restarts while a policy file is not in order takes over what was in force. A connection waits
+for a worker no longer than \`--header-timeout\`.
 `;
 }

@@ -1,5 +1,6 @@
 // What parent and workers tell each other over the channel between them. Plain data; a connection travels beside a
 // message as its handle.
+import type { Bundle } from '../../contract/bundle.ts';
 import type { MetricDump } from '../admin/metric.ts';
 import type { Reply } from '../limiter/token-bucket.ts';
 import type { FailureKind } from '../store/store.ts';
@@ -8,6 +9,8 @@ import type { FailureKind } from '../store/store.ts';
 export const WORKER_VARIABLE = 'WEIR_WORKER';
 
 export type ToWorker =
+  /** The first message: what was in force in the workers so far; undefined at the first start. */
+  | { readonly kind: 'start'; readonly inherited: Bundle | undefined }
   /** The handle beside it is an accepted connection. */
   | { readonly kind: 'connection'; readonly id: number }
   | { readonly kind: 'drain' }
@@ -24,9 +27,11 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: 'ready' }
+  /** These policies are in force from now on. */
+  | { readonly kind: 'in-force'; readonly bundle: Bundle }
   /** A connection is this worker's now; until then its parent could give it to another. */
   | { readonly kind: 'took'; readonly id: number }
-  /** Why the worker cannot start: the parent gives up with the same words. */
+  /** Why the worker cannot start: at the first start the parent gives up with the same words, later it logs them. */
   | {
       readonly kind: 'failed';
       readonly code: string;

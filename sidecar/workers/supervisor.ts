@@ -3,6 +3,7 @@
 // of one sidecar: the embedded store lives here, and numbers are added up here.
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Bundle } from '../../contract/bundle.ts';
 import { WeirError, type ErrorCode } from '../../contract/errors.ts';
 import { renderMetrics } from '../admin/metric.ts';
 import { openAdmin } from '../admin/server.ts';
@@ -11,7 +12,8 @@ import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
 import type { RunConfig } from '../run-settings.ts';
 import type { HostPort } from '../setting.ts';
 import type { FromWorker } from './message.ts';
-import { WorkerProcess } from './worker-process.ts';
+import { WaitingSockets } from './waiting-sockets.ts';
+import { type WorkerEvents, WorkerProcess } from './worker-process.ts';
 import { WorkerStores } from './worker-stores.ts';
 
 /** A worker that answers no question for this long is left out of a scrape. */
@@ -59,9 +61,10 @@ class Team implements AsyncDisposable {
   readonly #log: Log;
   readonly #stores = new WorkerStores();
   readonly #workers = new Set<WorkerProcess>();
-  /** Accepted while no worker was ready. */
-  readonly #waiting: Socket[] = [];
+  readonly #waiting: WaitingSockets;
   readonly #restarts: number[] = [];
+  /** What a worker last put into force: the next one starts from it. */
+  #inForce: Bundle | undefined;
   readonly #started = Promise.withResolvers<undefined>();
   #gone = Promise.withResolvers<undefined>();
   #isDraining = false;
@@ -72,6 +75,8 @@ class Team implements AsyncDisposable {
   constructor(config: RunConfig, log: Log) {
     this.#config = config;
     this.#log = log;
+    // Bounded like the connections of a proxy, and in time like a client that sends nothing.
+    this.#waiting = new WaitingSockets(config.maxConnections, config.headerTimeout);
   }
 
   async start(): Promise<void> {
@@ -95,9 +100,7 @@ class Team implements AsyncDisposable {
     this.#turn += 1;
     const worker = ready[this.#turn % Math.max(1, ready.length)];
     if (worker?.handOver(socket) === true) return;
-    // Bounded like the connections of a proxy: what is beyond is refused.
-    if (this.#waiting.length >= this.#config.maxConnections) socket.destroy();
-    else this.#waiting.push(socket);
+    this.#waiting.add(socket);
   }
 
   async renderMetrics(): Promise<string> {
@@ -118,7 +121,7 @@ class Team implements AsyncDisposable {
   async stop(graceMs: number): Promise<void> {
     this.startDraining();
     this.#isStopping = true;
-    for (const socket of this.#waiting.splice(0)) socket.destroy();
+    for (const socket of this.#waiting.takeAll()) socket.destroy();
     for (const worker of this.#workers) worker.send({ kind: 'stop', graceMs });
     this.#checkGone();
     await this.#gone.promise;
@@ -132,7 +135,7 @@ class Team implements AsyncDisposable {
   }
 
   #open(): void {
-    const worker = new WorkerProcess({
+    const events: WorkerEvents = {
       onMessage: (from, message) => {
         this.#receive(from, message);
       },
@@ -140,8 +143,8 @@ class Team implements AsyncDisposable {
         this.#onExit(from, how);
         for (const socket of untaken) this.take(socket);
       },
-    });
-    this.#workers.add(worker);
+    };
+    this.#workers.add(new WorkerProcess(events, this.#inForce));
   }
 
   #receive(worker: WorkerProcess, message: FromWorker): void {
@@ -155,7 +158,10 @@ class Team implements AsyncDisposable {
         });
         break;
       case 'failed':
-        this.#started.reject(restoreError(message));
+        this.#onFailed(worker, message);
+        break;
+      case 'in-force':
+        this.#inForce = message.bundle;
         break;
       case 'took':
       case 'metrics':
@@ -168,8 +174,18 @@ class Team implements AsyncDisposable {
   #onReady(worker: WorkerProcess): void {
     worker.isReady = true;
     if (this.#isDraining) worker.send({ kind: 'drain' });
-    for (const socket of this.#waiting.splice(0)) this.take(socket);
+    for (const socket of this.#waiting.takeAll()) this.take(socket);
     if (this.#ready().length === this.#config.workers) this.#started.resolve(undefined);
+  }
+
+  #onFailed({ pid }: WorkerProcess, failed: Failed): void {
+    this.#started.reject(restoreError(failed));
+    if (!this.#hasStarted) return;
+    const { code, details, cause } = failed;
+    this.#log.error(
+      { event: 'worker-failed', pid, code, details, cause },
+      'a worker cannot start; trying again',
+    );
   }
 
   #onExit(worker: WorkerProcess, how: string): void {
@@ -222,7 +238,9 @@ class Team implements AsyncDisposable {
   }
 }
 
-function restoreError(failed: Extract<FromWorker, { kind: 'failed' }>): WeirError {
+type Failed = Extract<FromWorker, { kind: 'failed' }>;
+
+function restoreError(failed: Failed): WeirError {
   const options = failed.cause === undefined ? {} : { cause: new Error(failed.cause) };
   // The code came from a WeirError of this same program.
   return new WeirError(failed.code as ErrorCode, failed.details, options);

@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import process from 'node:process';
+import type { Bundle } from '../../contract/bundle.ts';
 import { type FromWorker, type ToWorker, WORKER_VARIABLE } from './message.ts';
 
 export interface WorkerEvents {
@@ -17,7 +18,7 @@ export class WorkerProcess {
   readonly #offered = new Map<number, Socket>();
   readonly #questions = new Map<number, (answer: FromWorker | undefined) => void>();
 
-  constructor(events: WorkerEvents) {
+  constructor(events: WorkerEvents, inherited: Bundle | undefined) {
     const script = process.argv[1] ?? '';
     this.#child = fork(script, process.argv.slice(2), {
       env: { ...process.env, [WORKER_VARIABLE]: '1' },
@@ -34,6 +35,7 @@ export class WorkerProcess {
     });
     // A channel that breaks ends with the process; `exit` says so.
     this.#child.on('error', () => undefined);
+    this.send({ kind: 'start', inherited });
   }
 
   get pid(): number | undefined {

@@ -1,33 +1,38 @@
 // A worker: the data path of a sidecar whose parent holds the listener, the admin listener and the embedded store.
 import type { Socket } from 'node:net';
 import process from 'node:process';
+import type { Bundle } from '../../contract/bundle.ts';
 import { WeirError } from '../../contract/errors.ts';
 import { openConfiguredStore } from '../configured-store.ts';
 import type { Log } from '../log.ts';
 import type { RunConfig } from '../run-settings.ts';
 import { openSidecar, type Sidecar } from '../sidecar.ts';
-import type { FromWorker, ToWorker } from './message.ts';
+import { type FromWorker, type ToWorker, WORKER_VARIABLE } from './message.ts';
 import { ParentStore } from './parent-store.ts';
 
 /**
  * Serves until the parent says stop or goes away. Returns when the last request is done.
  * A start that fails is told to the parent, which knows where to print it.
+ * Throws CONFIG_INVALID without a parent.
  */
 export async function runWorker(config: RunConfig, log: Log): Promise<void> {
+  if (process.send === undefined) throw withoutParent();
   const done = Promise.withResolvers<undefined>();
+  const inherited = Promise.withResolvers<Bundle | undefined>();
   let lastId = 0;
   const nextId = (): number => (lastId += 1);
   const stores = {
     shared: new ParentStore('shared', send, nextId),
     pod: new ParentStore('pod', send, nextId),
   };
-  const early: { message: ToWorker; socket: Socket | undefined }[] = [];
+  const early: { message: Order; socket: Socket | undefined }[] = [];
   let sidecar: Sidecar | undefined;
   const endIfOver = (isOver: boolean): void => {
     if (isOver) done.resolve(undefined);
   };
   const receive = (message: ToWorker, socket: Socket | undefined): void => {
-    if (sidecar === undefined) early.push({ message, socket });
+    if (message.kind === 'start') inherited.resolve(message.inherited);
+    else if (sidecar === undefined) early.push({ message, socket });
     else void handle({ message, socket, sidecar, stores }).then(endIfOver);
   };
   process.on('message', receive);
@@ -37,6 +42,7 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
   // Without its parent nothing can reach a worker any more.
   process.once('disconnect', () => {
     done.resolve(undefined);
+    inherited.resolve(undefined);
   });
   try {
     await using stack = new AsyncDisposableStack();
@@ -46,6 +52,10 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
         : stack.use(await openConfiguredStore(config, log));
     const opened = await openSidecar(shareAmongWorkers(config), {
       ...{ log, store, podStore: stores.pod, listen: undefined },
+      inherited: await inherited.promise,
+      onInForce: (bundle) => {
+        send({ kind: 'in-force', bundle });
+      },
     });
     sidecar = stack.use(opened);
     send({ kind: 'ready' });
@@ -60,13 +70,24 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
   }
 }
 
+function withoutParent(): WeirError {
+  return new WeirError('CONFIG_INVALID', {
+    where: WORKER_VARIABLE,
+    given: 'a start without a parent process',
+    right: 'nothing: the parent of --workers sets it',
+  });
+}
+
 /** While the store is away each worker stands in alone: together they may admit the pod's share, no more. */
 function shareAmongWorkers(config: RunConfig): RunConfig {
   return { ...config, replicas: config.replicas * config.workers };
 }
 
+/** What comes after the first message. */
+type Order = Exclude<ToWorker, { kind: 'start' }>;
+
 interface Delivery {
-  readonly message: ToWorker;
+  readonly message: Order;
   readonly socket: Socket | undefined;
   readonly sidecar: Sidecar;
   readonly stores: Readonly<Record<'shared' | 'pod', ParentStore>>;

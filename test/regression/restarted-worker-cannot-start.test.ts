@@ -1,0 +1,100 @@
+// A worker that crashed while a policy file was not in order could not start again: nothing was served until somebody
+// repaired the file, the log did not say why, and connections of clients that had left were kept.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFile, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { kill } from 'node:process';
+import { describe, it } from 'node:test';
+import { admitted, keyedPolicy } from '../support/keyed-policy.ts';
+import { eventually } from '../support/redis.ts';
+import { PolicyFolder, runWeir, SidecarProcess } from '../support/sidecar.ts';
+import { AnsweringUpstream } from '../support/upstream.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+async function workersOf({ pid }: SidecarProcess): Promise<number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return children.trim().split(' ').filter(Boolean).map(Number);
+}
+
+async function crash(sidecar: SidecarProcess): Promise<void> {
+  const before = sidecar.events('worker-crashed').length;
+  for (const pid of await workersOf(sidecar)) kill(pid, 'SIGKILL');
+  await eventually('it is noticed', () => sidecar.events('worker-crashed').length > before);
+}
+
+describe('a worker that restarts', () => {
+  it('takes over the last good version of a file that is not in order', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    const files = { 'a.yaml': keyedPolicy('one', 2), 'b.yaml': keyedPolicy('two', 30) };
+    await using folder = await PolicyFolder.open(files);
+    await using sidecar = await SidecarProcess.open({
+      ...{ folder, upstreamPort: upstream.port, flags: ['--supervise', 'true'] },
+    });
+    await folder.write('a.yaml', keyedPolicy('one', 3));
+    await sidecar.untilCapacity(3);
+    await folder.write('a.yaml', 'oops: [');
+    await eventually('it is reported', () => sidecar.events('policy-invalid').length === 1);
+
+    await crash(sidecar);
+    const afterCrash = await admitted(sidecar, 'alice', 5);
+    await folder.write('a.yaml', keyedPolicy('one', 4));
+    await sidecar.untilCapacity(4);
+
+    assert.equal(afterCrash, 3);
+    assert.equal(await admitted(sidecar, 'bob', 6), 4);
+  });
+
+  it('takes over the policies of a folder that is gone', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using folder = await PolicyFolder.open({ 'a.yaml': keyedPolicy('one', 2) });
+    await using sidecar = await SidecarProcess.open({
+      ...{ folder, upstreamPort: upstream.port, flags: ['--supervise', 'true'] },
+    });
+    await rm(folder.path, { recursive: true });
+
+    await crash(sidecar);
+
+    assert.equal(await admitted(sidecar, 'alice', 5), 2);
+  });
+});
+
+describe('a connection that waits for a worker', () => {
+  it('is closed after the time in which a client has to send a head', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using sidecar = await SidecarProcess.open({
+      files: { 'a.yaml': keyedPolicy('one', 2) },
+      upstreamPort: upstream.port,
+      flags: ['--supervise', 'true', '--header-timeout', '300ms'],
+    });
+    const [worker = 0] = await workersOf(sidecar);
+    await crash(sidecar);
+    // Its successor never gets to its first message, so the connection can only wait.
+    const [next = worker] = await workersOf(sidecar);
+    kill(next, 'SIGSTOP');
+    const socket = connect(sidecar.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+
+    await once(socket, 'close');
+
+    kill(next, 'SIGCONT');
+    await eventually(
+      'a worker is ready',
+      async () => (await sidecar.ask('/readyz')).status === 200,
+    );
+    assert.equal(await admitted(sidecar, 'alice', 3), 2);
+  });
+});
+
+describe('a worker’s variable in a shell', () => {
+  it('is refused in words', async () => {
+    const args = ['run', '--policy', 'examples/shortest.yaml', '--upstream', 'a:1'];
+
+    const run = await runWeir(args, { WEIR_WORKER: '1' });
+
+    assert.equal(run.code, 2, run.stderr);
+    assert.match(run.stderr, /CONFIG_INVALID[\s\S]*WEIR_WORKER|WEIR_WORKER: got/);
+    assert.doesNotMatch(run.stderr, /\n {4}at /);
+  });
+});
