@@ -13,10 +13,6 @@ export class WaitingSockets {
     this.#withinMs = withinMs;
   }
 
-  get size(): number {
-    return this.#waiting.size;
-  }
-
   add(socket: Socket): void {
     if (this.#waiting.size >= this.#most) {
       socket.destroy();
