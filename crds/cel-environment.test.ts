@@ -249,6 +249,28 @@ describe('the bounds of an expression', () => {
     assert.equal(cel.compile(`${one} && ${one}`, 'bool').kind, 'compiled');
   });
 
+  it('counts a text that is scanned again each time as a loop', () => {
+    const words = `request.headers['x'].split(',')`;
+    for (const body of [
+      `request.headers['x'].split(',').size() > 3`,
+      `s in request.headers['y'].split(',')`,
+      `!(s != '' && request.path.matches('a+b'))`,
+    ]) {
+      assert.match(faultOf(`${words}.exists(s, ${body})`), /^has a loop within a loop/);
+    }
+  });
+
+  it('lets loops follow each other, and scan what they go over', () => {
+    for (const expression of [
+      `request.headers['x'].split(',').filter(s, s != '').exists(s, s.matches('^a'))`,
+      `request.headers['x'].split(',').exists(s, s.split('=')[0] == 'k')`,
+      `request.headers.all(h, request.headers[h].matches('^[a-z]*$'))`,
+      `request.path.matches('^/a') && request.query.exists(q, q.contains('z'))`,
+    ]) {
+      assert.equal(cel.compile(expression, 'bool').kind, 'compiled', expression);
+    }
+  });
+
   it('is how deep it is nested', () => {
     const nested = (depth: number): string => `${'('.repeat(depth)}true${')'.repeat(depth)}`;
 

@@ -17,8 +17,8 @@ import type { CompiledExpression } from './regular-expression.ts';
  */
 export const CEL_LOOP_DEPTH_MAX = 1;
 const NESTED_LOOPS =
-  'has a loop within a loop (all, exists, exists_one, map, filter): its cost would be the product of their lengths, ' +
-  'which a client chooses; use one loop with matches() or in, or several rules';
+  'has a loop within a loop (all, exists, exists_one, map, filter; or split() or matches() of what is the same each ' +
+  'time): its cost would be the product of their lengths, which a client chooses; use one loop, or several rules';
 /** An expression has at most 1024 characters; more nodes than this come only from nesting that nobody can read. */
 export const CEL_NODES_MAX = 512;
 /** Deeper nesting than this would be recursion that the request path pays for. */
