@@ -2,10 +2,12 @@
 // repaired the file, the log did not say why, and connections of clients that had left were kept.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
+import path from 'node:path';
 import { kill } from 'node:process';
 import { describe, it } from 'node:test';
+import { makeCertificates } from '../support/certificates.ts';
 import { admitted, keyedPolicy } from '../support/keyed-policy.ts';
 import { eventually } from '../support/redis.ts';
 import { PolicyFolder, runWeir, SidecarProcess } from '../support/sidecar.ts';
@@ -57,6 +59,32 @@ describe('a worker that restarts', () => {
     await crash(sidecar);
 
     assert.equal(await admitted(sidecar, 'alice', 5), 2);
+  });
+});
+
+describe('a worker that cannot restart', () => {
+  it('is logged with its reason, and tried again', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using certificates = await makeCertificates();
+    const ca = path.join(certificates.folder, 'ca.crt');
+    await using sidecar = await SidecarProcess.open({
+      files: { 'a.yaml': keyedPolicy('one', 2) },
+      upstreamPort: upstream.port,
+      flags: ['--supervise', 'true', '--redis', 'rediss://127.0.0.1:1', '--redis-ca', ca],
+    });
+    await rm(ca);
+
+    await crash(sidecar);
+    await eventually('its reason is logged', () => sidecar.events('worker-failed').length > 0);
+    await writeFile(ca, certificates.ca);
+    await eventually(
+      'a worker is ready',
+      async () => (await sidecar.ask('/readyz')).status === 200,
+    );
+
+    const [failed] = sidecar.events('worker-failed');
+    assert.equal(failed?.['code'], 'STORE_SETTINGS_INVALID');
+    assert.match(JSON.stringify(failed['details']), /ca\.crt/);
   });
 });
 
