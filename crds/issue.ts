@@ -71,18 +71,18 @@ function typeAdvice({ input, wanted, segments }: TypeFault): string {
   if (wanted === 'a string' && typeof input === 'boolean') {
     return `quote it: unquoted yes, no, on, off, true and false are booleans in YAML`;
   }
-  if (wanted === 'a string' && typeof input === 'number') {
-    return segments.at(-1) === 'every'
-      ? `give it a unit, such as ${String(input)}s`
-      : 'quote it: an unquoted number is no string in YAML';
-  }
+  if (wanted === 'a string' && typeof input === 'number') return numberAdvice(input, segments);
   if (wanted === 'an object' && typeof input === 'string' && segments.at(-2) === 'key') {
     return `write it as an object, ${input}: {}`;
   }
-  if (wanted === 'a list' && typeof input !== 'object') {
-    return `write it as a list: [${String(input)}]`;
-  }
+  if (wanted === 'a list' && typeof input === 'string') return `write it as a list: [${input}]`;
   return `use ${wanted}`;
+}
+
+function numberAdvice(input: number, segments: FieldPath): string {
+  return segments.at(-1) === 'every'
+    ? `give it a unit, such as ${String(input)}s`
+    : 'quote it: an unquoted number is no string in YAML';
 }
 
 function shown(value: unknown): string {
