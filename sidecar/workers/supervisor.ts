@@ -9,6 +9,7 @@ import { renderMetrics } from '../admin/metric.ts';
 import { openAdmin } from '../admin/server.ts';
 import type { Log } from '../log.ts';
 import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
+import { listenAt } from '../proxy/listening.ts';
 import type { RunConfig } from '../run-settings.ts';
 import type { HostPort } from '../setting.ts';
 import type { FromWorker } from './message.ts';
@@ -257,18 +258,7 @@ async function listenOn(
   onConnection: (socket: Socket) => void,
 ): Promise<Listening> {
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, onConnection);
-  await bind(server, { host, port }).catch(async (cause: unknown) => {
-    // As the proxy's own listener does where the machine has no IPv6.
-    if (host !== '::') throw new WeirError('LISTEN_FAILED', { host, port }, { cause });
-    await bind(server, { host: '0.0.0.0', port }).catch((again: unknown) => {
-      throw new WeirError('LISTEN_FAILED', { host, port }, { cause: again });
-    });
-  });
+  await listenAt(server, { host, port, ipv4Fallback: true });
   const { address, port: bound } = server.address() as AddressInfo;
   return { server, address: { host: address, port: bound } };
-}
-
-async function bind(server: Server, at: HostPort): Promise<void> {
-  server.listen({ host: at.host, port: at.port });
-  await once(server, 'listening');
 }
