@@ -1,0 +1,32 @@
+// What the status of a policy may say. docs/conditions.md gives cause and remedy of each reason; a test holds the
+// two lists equal in both directions.
+
+/** Every condition with its reasons: those of `True`, then those of `False` and `Unknown`. */
+export const conditionReasons = {
+  Accepted: ['Accepted', 'InvalidCEL', 'TooLarge', 'UnsupportedField', 'Invalid'],
+  ResolvedRefs: ['ResolvedRefs', 'KeySetUnavailable', 'KeySetInvalid', 'KeySetPending'],
+  Programmed: ['Programmed', 'NoSidecars', 'Pending', 'Rejected', 'SidecarTooOld', 'NotAccepted'],
+  Enforced: [
+    'Enforced',
+    'NoMatchingPods',
+    'NotInjected',
+    'Bypassable',
+    'Shadow',
+    'Disabled',
+    'StoreUnavailable',
+    'NotProgrammed',
+    'NotAccepted',
+  ],
+} as const;
+
+export type ConditionType = keyof typeof conditionReasons;
+export type ConditionReason<Type extends ConditionType> = (typeof conditionReasons)[Type][number];
+
+/** As metav1.Condition, without the time: that is the writer's. */
+export interface ConditionState<Type extends ConditionType = ConditionType> {
+  readonly type: Type;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: ConditionReason<Type>;
+  /** One sentence: what is so, and where it is not, what to do. */
+  readonly message: string;
+}

@@ -1,0 +1,65 @@
+// Names that a user, the operator, the webhook and the sidecar must spell alike. A name here is never changed:
+// manifests of users, charts and running pods hold it.
+
+const GROUP = 'weir.dev';
+
+/** Written by users on pods (annotation or label) or namespaces (label `weir.dev/inject`). */
+export const annotations = {
+  inject: `${GROUP}/inject`,
+  ports: `${GROUP}/ports`,
+  mode: `${GROUP}/mode`,
+  native: `${GROUP}/native`,
+  upstreamHost: `${GROUP}/upstream-host`,
+  drainSeconds: `${GROUP}/drain-seconds`,
+  probes: `${GROUP}/probes`,
+  onNoConfig: `${GROUP}/on-no-config`,
+  image: `${GROUP}/image`,
+  logLevel: `${GROUP}/log-level`,
+  cpuRequest: `${GROUP}/cpu-request`,
+  cpuLimit: `${GROUP}/cpu-limit`,
+  memoryRequest: `${GROUP}/memory-request`,
+  memoryLimit: `${GROUP}/memory-limit`,
+} as const;
+
+/** Written by the webhook on injected pods. */
+export const injected = {
+  /** Label, value `true`: what the operator's pod watch and PodMonitors select. */
+  label: `${GROUP}/injected`,
+  /** Annotation: JSON, see `InjectionStatus` in operator/injection. */
+  status: `${GROUP}/status`,
+  /** Annotation: the seed bundle, gzip + base64; absent when there is none. */
+  seed: `${GROUP}/seed`,
+  /** Annotation: why the seed was left out, in words. */
+  seedOmitted: `${GROUP}/seed-omitted`,
+} as const;
+
+/** On a namespace, value `disabled`: the webhook never looks at its pods. */
+export const ADMISSION_LABEL = `${GROUP}/admission-webhooks`;
+
+/** Names inside an injected pod. */
+export const inPod = {
+  sidecar: 'weir',
+  redirectInit: 'weir-redirect',
+  identityVolume: 'weir-identity',
+  cacheVolume: 'weir-cache',
+  /** Mounted over the place of the app's own token, so that no plugin adds that one to our container. */
+  identityPath: '/var/run/secrets/kubernetes.io/serviceaccount',
+  tokenFile: 'token',
+  seedFile: 'seed',
+  cachePath: '/var/lib/weir',
+} as const;
+
+/** Ports of a sidecar in a pod. */
+export const ports = {
+  /** The first port it takes requests on; one more for each further port of the app. */
+  firstListen: 15_100,
+  admin: 15_090,
+  /** The first port a moved probe is sent to. */
+  firstProbe: 15_300,
+} as const;
+
+/** Audience of the token a sidecar shows to the operator. */
+export const STREAM_AUDIENCE = `${GROUP}/stream`;
+
+/** Field manager of everything the operator applies. */
+export const FIELD_MANAGER = 'weir-operator';
