@@ -1,40 +1,38 @@
 // Names that a user, the operator, the webhook and the sidecar must spell alike. A name here is never changed:
 // manifests of users, charts and running pods hold it.
 
-const GROUP = 'weir.dev';
-
 /** Written by users on pods (annotation or label) or namespaces (label `weir.dev/inject`). */
 export const annotations = {
-  inject: `${GROUP}/inject`,
-  ports: `${GROUP}/ports`,
-  mode: `${GROUP}/mode`,
-  native: `${GROUP}/native`,
-  upstreamHost: `${GROUP}/upstream-host`,
-  drainSeconds: `${GROUP}/drain-seconds`,
-  probes: `${GROUP}/probes`,
-  onNoConfig: `${GROUP}/on-no-config`,
-  image: `${GROUP}/image`,
-  logLevel: `${GROUP}/log-level`,
-  cpuRequest: `${GROUP}/cpu-request`,
-  cpuLimit: `${GROUP}/cpu-limit`,
-  memoryRequest: `${GROUP}/memory-request`,
-  memoryLimit: `${GROUP}/memory-limit`,
+  inject: 'weir.dev/inject',
+  ports: 'weir.dev/ports',
+  mode: 'weir.dev/mode',
+  native: 'weir.dev/native',
+  upstreamHost: 'weir.dev/upstream-host',
+  drainSeconds: 'weir.dev/drain-seconds',
+  probes: 'weir.dev/probes',
+  onNoConfig: 'weir.dev/on-no-config',
+  image: 'weir.dev/image',
+  logLevel: 'weir.dev/log-level',
+  cpuRequest: 'weir.dev/cpu-request',
+  cpuLimit: 'weir.dev/cpu-limit',
+  memoryRequest: 'weir.dev/memory-request',
+  memoryLimit: 'weir.dev/memory-limit',
 } as const;
 
 /** Written by the webhook on injected pods. */
 export const injected = {
   /** Label, value `true`: what the operator's pod watch and PodMonitors select. */
-  label: `${GROUP}/injected`,
+  label: 'weir.dev/injected',
   /** Annotation: JSON, see `InjectionStatus` in operator/injection. */
-  status: `${GROUP}/status`,
+  status: 'weir.dev/status',
   /** Annotation: the seed bundle, gzip + base64; absent when there is none. */
-  seed: `${GROUP}/seed`,
+  seed: 'weir.dev/seed',
   /** Annotation: why the seed was left out, in words. */
-  seedOmitted: `${GROUP}/seed-omitted`,
+  seedOmitted: 'weir.dev/seed-omitted',
 } as const;
 
 /** On a namespace, value `disabled`: the webhook never looks at its pods. */
-export const ADMISSION_LABEL = `${GROUP}/admission-webhooks`;
+export const ADMISSION_LABEL = 'weir.dev/admission-webhooks';
 
 /** Names inside an injected pod. */
 export const inPod = {
@@ -59,7 +57,7 @@ export const ports = {
 } as const;
 
 /** Audience of the token a sidecar shows to the operator. */
-export const STREAM_AUDIENCE = `${GROUP}/stream`;
+export const STREAM_AUDIENCE = 'weir.dev/stream';
 
 /** Field manager of everything the operator applies. */
 export const FIELD_MANAGER = 'weir-operator';
