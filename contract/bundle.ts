@@ -33,6 +33,8 @@ export interface CompiledPolicy {
   readonly workload?: string;
   /** N of `failureMode: Local`: live pods that share a bucket, at least 1. */
   readonly replicas: number;
+  /** Container ports of the app that it is restricted to; absent = all. */
+  readonly ports?: readonly number[];
   readonly clientIP: CompiledClientIP;
   readonly jwt?: CompiledJwt;
   readonly response: CompiledResponse;

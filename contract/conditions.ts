@@ -4,18 +4,26 @@
 /** Every condition with its reasons: those of `True`, then those of `False` and `Unknown`. */
 export const conditionReasons = {
   Accepted: ['Accepted', 'InvalidCEL', 'TooLarge', 'UnsupportedField', 'Invalid'],
-  ResolvedRefs: ['ResolvedRefs', 'KeySetUnavailable', 'KeySetInvalid', 'KeySetPending'],
-  Programmed: ['Programmed', 'NoSidecars', 'Pending', 'Rejected', 'SidecarTooOld', 'NotAccepted'],
+  ResolvedRefs: [
+    'ResolvedRefs',
+    'KeySetPending',
+    'KeySetRefused',
+    'KeySetUnavailable',
+    'KeySetInvalid',
+    'PortNotFound',
+  ],
+  Programmed: ['Programmed', 'NotAccepted', 'NoSidecars', 'Rejected', 'SidecarTooOld', 'Pending'],
   Enforced: [
     'Enforced',
+    'ClientIPIsProxy',
+    'NotAccepted',
+    'Disabled',
     'NoMatchingPods',
     'NotInjected',
-    'Bypassable',
-    'Shadow',
-    'Disabled',
-    'StoreUnavailable',
     'NotProgrammed',
-    'NotAccepted',
+    'Shadow',
+    'Bypassable',
+    'StoreUnavailable',
   ],
 } as const;
 

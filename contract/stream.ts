@@ -57,6 +57,11 @@ export interface ConfigFrame {
   /** The sidecar's `have.version` is this one: `policies` is empty and what it has stays. */
   readonly unchanged?: true;
   readonly policies: readonly CompiledPolicy[];
+  /**
+   * Policies (`uid`) that exist but cannot be compiled now, and of which this operator knows no good version: the
+   * sidecar keeps what it has of them, or has nothing. Absent = none. `version` covers them.
+   */
+  readonly held?: readonly string[];
   readonly settings: SidecarSettings;
   /** PEM bundle to trust from the next connection on. */
   readonly ca?: string;
@@ -82,6 +87,8 @@ export interface DeltaFrame {
   readonly version: string;
   readonly upsert: readonly CompiledPolicy[];
   readonly remove: readonly string[];
+  /** As in `config`, the whole list; a policy that is held is never in `remove`. */
+  readonly held?: readonly string[];
   readonly issuedAt: string;
   readonly more?: true;
 }
