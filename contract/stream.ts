@@ -7,6 +7,12 @@ export const STREAM_PATH = '/stream/v1alpha1';
 export const STREAM_PROTOCOL = 1;
 /** UTF-8 bytes of one line, its newline included. A bundle that is larger goes in parts. */
 export const FRAME_BYTES_MAX = 1_048_576;
+/** Policies of one push, over all its parts: as many as an operator is built to hold. */
+export const PUSHED_POLICIES_MAX = 512;
+/** UTF-8 bytes of one push, over all its parts: 64 policies of the largest size; a sidecar has 256 MiB. */
+export const PUSH_BYTES_MAX = 16_777_216;
+/** Characters of a message in a frame. */
+export const MESSAGE_MAX = 512;
 
 /** Where the configuration in force came from. */
 export type ConfigOrigin = 'stream' | 'cache' | 'seed' | 'file' | 'none';
@@ -26,6 +32,8 @@ export interface HelloFrame {
     readonly version: string;
     /** Bundle formats it can run (`BUNDLE_FORMAT`). */
     readonly formats: readonly number[];
+    /** What policies it understands may use (features.ts); absent = every feature of its formats. */
+    readonly features?: readonly string[];
   };
   readonly have: {
     /** Empty = none. */
@@ -67,6 +75,11 @@ export interface ConfigFrame {
   readonly ca?: string;
   /** ISO 8601. */
   readonly issuedAt: string;
+  /**
+   * Some generations are lower than the sidecar has seen, and that is meant: the cluster's own state went back (a
+   * restored backup). Without it a lower generation is never sent.
+   */
+  readonly regressed?: true;
   /** More policies follow in `part` frames of the same nonce; nothing is in force before the last one. */
   readonly more?: true;
 }
@@ -127,8 +140,10 @@ export interface StateFrame {
   /** What is in force. */
   readonly version: string;
   readonly origin: ConfigOrigin;
-  /** `up` = the last answer came in time; absent = nothing was asked yet. */
-  readonly store?: 'up' | 'down';
+  /** `up` = the last answer came in time; `none` = it was given no store; absent = nothing was asked yet. */
+  readonly store?: 'up' | 'down' | 'none';
+  /** Why the store settings that came last are not in use, without credentials; at most 512 characters. */
+  readonly storeProblem?: string;
   /** Rules that key on the address of a proxy, as `<namespace>/<policy>/<rule>`. */
   readonly clientIpIsProxy: readonly string[];
 }
@@ -137,7 +152,14 @@ export interface StateFrame {
 export interface ByeFrame {
   readonly type: 'bye';
   readonly reason:
-    'Shutdown' | 'Rebalance' | 'TokenExpiring' | 'Replaced' | 'Moved' | 'Unauthorized' | 'TooSlow';
+    | 'Shutdown'
+    | 'Rebalance'
+    | 'TokenExpiring'
+    | 'Replaced'
+    | 'Moved'
+    | 'Unauthorized'
+    | 'TooSlow'
+    | 'Protocol';
   readonly retryAfterMs: number;
 }
 

@@ -1,13 +1,11 @@
 // From a valid policy to what the sidecar runs: exact integers, every default written out, names in the case they
 // are compared in. What only the compiler can judge (CEL, key sets, size) becomes problems here.
-import { BUNDLE_FORMAT } from '../contract/bundle.ts';
-import type { Bundle, CompiledPolicy } from '../contract/bundle.ts';
+import type { CompiledPolicy } from '../contract/bundle.ts';
 import { createCelCompiler } from './cel-environment.ts';
 import type { CelCompiler } from './cel-environment.ts';
 import { DEFAULT_IPV6_PREFIX_LENGTH } from './client-address.ts';
 import type { ClientAddress } from './client-address.ts';
 import { compileMatches, compileRule } from './compile-rule.ts';
-import { hashOf, stableJson } from './content-hash.ts';
 import { readKeySet } from './key-set.ts';
 import type { PublicKey } from './key-set.ts';
 import type { RateLimitPolicy } from './policy.ts';
@@ -17,6 +15,8 @@ import { DEFAULT_QUOTA_HEADERS, DEFAULT_STATUS } from './response.ts';
 import type { RefusalResponse } from './response.ts';
 import { Sink } from './sink.ts';
 import type { TokenVerification } from './token.ts';
+
+export { bundleOf } from './bundle-version.ts';
 
 /** UTF-8 bytes of a compiled policy as JSON: the operator holds 500 of them, and pushes each to every sidecar. */
 export const COMPILED_MAX = 262_144;
@@ -51,22 +51,6 @@ export function compilePolicy(policy: RateLimitPolicy, context: CompileContext):
     kind: 'problems',
     problems: sink.findings.map((finding) => problemAt(NO_PLACE, finding)),
   };
-}
-
-/** The bundle of a workload. Its version is a hash of its content: the same policies, the same version, anywhere. */
-export function bundleOf(policies: readonly CompiledPolicy[]): Bundle {
-  const sorted = policies.toSorted((a, b) => compareText(identityOf(a), identityOf(b)));
-  return { format: BUNDLE_FORMAT, version: hashOf(stableJson(sorted)), policies: sorted };
-}
-
-function identityOf({ namespace, name, uid }: CompiledPolicy): string {
-  return `${namespace}/${name}/${uid}`;
-}
-
-// By code unit, the same in every locale.
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 function tooLarge(size: number): Finding {
