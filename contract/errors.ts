@@ -9,6 +9,7 @@ const catalogue = {
   STORE_UNREACHABLE: 'the store could not be reached',
   STORE_SETTINGS_INVALID: 'the store settings are not valid',
   ADMIN_UNREACHABLE: 'the admin listener could not be reached',
+  KUBE_CONFIG_INVALID: 'the access to the Kubernetes API is not configured',
 } as const;
 
 export type ErrorCode = keyof typeof catalogue;
