@@ -46,10 +46,12 @@ function plain(_colour: Colour, text: string): string {
   return text;
 }
 
-function policyText({ description, freshStarts }: CheckedPolicy, paint: Paint): string {
+function policyText(policy: CheckedPolicy, paint: Paint): string {
+  const { description, freshStarts, notes } = policy;
   const [title = '', ...lines] = description.split('\n');
   const body = [paint('bold', title), ...lines];
   if (freshStarts !== undefined) body.push('', ...freshStartLines(freshStarts));
+  body.push(...notes.map((note) => `  ${paint('yellow', 'Note')}: ${note}.`));
   return `${body.join('\n')}\n`;
 }
 

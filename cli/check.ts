@@ -1,6 +1,4 @@
 // `weir check FILE…`: says of each policy what it means, or of each mistake where it is and what would be right.
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { createCelCompiler } from '../crds/cel-environment.ts';
 import type { CelCompiler } from '../crds/cel-environment.ts';
 import { compilePolicy } from '../crds/compile.ts';
@@ -9,11 +7,13 @@ import type { Conflict } from '../crds/conflicts.ts';
 import { describePolicy } from '../crds/describe.ts';
 import { freshStarts, policyName } from '../crds/identity.ts';
 import type { FreshStart } from '../crds/identity.ts';
-import { FILE_MAX, parsePolicyFile } from '../crds/policy-file.ts';
+import { parsePolicyFile } from '../crds/policy-file.ts';
 import type { PolicyDocument } from '../crds/policy-file.ts';
+import { notesOn } from '../crds/notes.ts';
 import { NO_PLACE, problemAt } from '../crds/problem.ts';
 import type { Problem } from '../crds/problem.ts';
 import type { CompiledPolicy } from '../contract/bundle.ts';
+import { readPolicyFiles } from '../sidecar/policy/file-tree.ts';
 import { renderJson, renderText } from './check-report.ts';
 
 export interface CheckOptions {
@@ -31,6 +31,8 @@ export interface CheckedPolicy {
   readonly description: string;
   /** Present when a version to compare with was given. */
   readonly freshStarts?: readonly FreshStart[];
+  /** What is in order but hardly meant so, one sentence each. */
+  readonly notes: readonly string[];
 }
 
 export interface CheckReport {
@@ -65,63 +67,22 @@ async function readAll(paths: readonly string[]): Promise<Read> {
   const documents: LocatedDocument[] = [];
   const problems: Problem[] = [];
   const sources = new Map<string, string>();
-  for (const path of paths) {
-    const found = await filesOf(path);
-    problems.push(...found.problems);
-    for (const file of found.files) await readFileInto({ file, documents, problems, sources });
+  for (const { path, text, failure } of await readPolicyFiles(paths)) {
+    if (text === undefined) {
+      problems.push(unreadable(path, failure ?? 'cannot be read'));
+      continue;
+    }
+    sources.set(path, text);
+    const outcome = parsePolicyFile(text, path);
+    if (outcome.kind === 'problems') problems.push(...outcome.problems);
+    else documents.push(...outcome.documents.map((document) => ({ ...document, file: path })));
   }
   return { documents, problems, sources };
 }
 
-interface Found {
-  readonly files: readonly string[];
-  readonly problems: readonly Problem[];
-}
-
-const EXTENSIONS = ['.yaml', '.yml', '.json'];
-
-async function filesOf(path: string): Promise<Found> {
-  try {
-    const found = await stat(path);
-    if (!found.isDirectory()) return { files: [path], problems: [] };
-    const names = (await readdir(path)).toSorted();
-    const files = names.filter((name) => EXTENSIONS.some((extension) => name.endsWith(extension)));
-    if (files.length > 0) return { files: files.map((name) => join(path, name)), problems: [] };
-    return unreadable(path, 'holds no *.yaml, *.yml or *.json');
-  } catch (error) {
-    return unreadable(path, `cannot be read: ${reasonOf(error)}`);
-  }
-}
-
-function unreadable(file: string, message: string): Found {
-  const advice = 'name a file or folder with policies';
-  const finding = { segments: [], message, advice, reason: 'syntax' } as const;
-  return { files: [], problems: [problemAt({ ...NO_PLACE, file }, finding)] };
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-}
-
-interface Reading {
-  readonly file: string;
-  readonly documents: LocatedDocument[];
-  readonly problems: Problem[];
-  readonly sources: Map<string, string>;
-}
-
-async function readFileInto({ file, documents, problems, sources }: Reading): Promise<void> {
-  try {
-    // A file that is not text is not worth its memory.
-    const { size } = await stat(file);
-    const text = size > 4 * FILE_MAX ? ' '.repeat(FILE_MAX + 1) : await readFile(file, 'utf8');
-    sources.set(file, text);
-    const outcome = parsePolicyFile(text, file);
-    if (outcome.kind === 'problems') problems.push(...outcome.problems);
-    else documents.push(...outcome.documents.map((document) => ({ ...document, file })));
-  } catch (error) {
-    problems.push(...unreadable(file, `cannot be read: ${reasonOf(error)}`).problems);
-  }
+function unreadable(file: string, message: string): Problem {
+  const advice = 'name a readable policy file, or a folder of *.yaml, *.yml and *.json';
+  return problemAt({ ...NO_PLACE, file }, { segments: [], message, advice, reason: 'syntax' });
 }
 
 function reportOf(read: Read, old: Read | undefined): CheckReport {
@@ -174,9 +135,10 @@ function checkedPolicy(document: LocatedDocument, old: Read | undefined): Checke
   const { policy, file } = document;
   const name = policyName(policy);
   const description = describePolicy(policy);
-  if (old === undefined) return { file, name, description };
+  const notes = notesOn(policy);
+  if (old === undefined) return { file, name, description, notes };
   const before = old.documents.find((candidate) => policyName(candidate.policy) === name);
-  return { file, name, description, freshStarts: freshStarts(before?.policy, policy) };
+  return { file, name, description, notes, freshStarts: freshStarts(before?.policy, policy) };
 }
 
 function repeatedAcrossFiles(documents: readonly LocatedDocument[]): Problem[] {
