@@ -1,0 +1,90 @@
+// The bundle of a pod: the versions in force of all policies that select it, told for which ports, which workload and
+// among how many pods. Pods of one workload get the very same bundle, so it is made once and kept.
+import { LRUCache } from 'lru-cache';
+import type { Bundle, CompiledPolicy } from '../../contract/bundle.ts';
+import { bundleOf } from '../../crds/compile.ts';
+import { hashOf } from '../../crds/content-hash.ts';
+import { applies, sharingGroup } from './policy-match.ts';
+import type { GoodVersion } from './policy-record.ts';
+import type { PodView, World } from './world.ts';
+
+export interface PodBundle {
+  /** Its version covers `held`. */
+  readonly bundle: Bundle;
+  /** Uids of policies of which the sidecar keeps what it has. */
+  readonly held: readonly string[];
+}
+
+/** One per kind of pod: a cluster that needs more makes some bundles anew, ~1 ms each. */
+const BUNDLES_MAX = 1_000;
+
+export class PodBundles {
+  readonly #world: World;
+  readonly #made = new LRUCache<string, PodBundle>({ max: BUNDLES_MAX });
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /**
+   * Undefined for a pod that is unknown, has no sidecar or has ended.
+   * @param sizeOf how many pods share a bucket, by sharing group
+   */
+  bundleFor(uid: string, sizeOf: (group: string) => number): PodBundle | undefined {
+    const pod = this.#world.pod(uid);
+    if (pod?.record.injection === undefined || pod.record.isTerminal) return undefined;
+    const parts = this.#partsOf(pod, sizeOf);
+    const held = this.#world.heldIn(pod.record.namespace);
+    const signature = JSON.stringify([parts.map(signatureOf).toSorted(), held]);
+    const known = this.#made.get(signature);
+    if (known !== undefined) return known;
+    const made = assemble(parts, held);
+    this.#made.set(signature, made);
+    return made;
+  }
+
+  #partsOf(pod: PodView, sizeOf: (group: string) => number): Part[] {
+    const parts: Part[] = [];
+    for (const [key, { match }] of this.#world.pairingsOf(pod.record.uid)) {
+      const good = this.#world.policy(key)?.good;
+      if (good === undefined || !applies(match)) continue;
+      const group = sharingGroup(good.compiled, key, pod.workload.id);
+      parts.push({
+        good,
+        workload: good.compiled.scope === 'Workload' ? pod.workload.id : undefined,
+        // A pod that is about to end may be the last one, and counts no more.
+        replicas: group === undefined ? 1 : Math.max(1, sizeOf(group)),
+        ports: match.ports,
+      });
+    }
+    return parts;
+  }
+}
+
+interface Part {
+  readonly good: GoodVersion;
+  readonly workload: string | undefined;
+  readonly replicas: number;
+  readonly ports: readonly number[] | undefined;
+}
+
+// The hash covers name, uid and generation.
+function signatureOf({ good, workload = '', replicas, ports = [] }: Part): string {
+  return [good.hash, workload, replicas, ports.join(',')].join(' ');
+}
+
+function assemble(parts: readonly Part[], held: readonly string[]): PodBundle {
+  const bundle = bundleOf(parts.map(compiledFor));
+  if (held.length === 0) return { bundle, held };
+  const version = hashOf(JSON.stringify([bundle.version, held]));
+  return { bundle: { ...bundle, version }, held };
+}
+
+function compiledFor({ good, workload, replicas, ports }: Part): CompiledPolicy {
+  return {
+    ...good.compiled,
+    replicas,
+    ...(workload === undefined ? {} : { workload }),
+    ...(ports === undefined ? {} : { ports }),
+  };
+}

@@ -1,0 +1,118 @@
+// Everything that the status of one policy is planned from, gathered in one value: the plan asks nobody anything.
+import type { Conflict } from '../../crds/conflicts.ts';
+import { conflictsOf } from '../../crds/conflicts.ts';
+import { bypassesOf } from './bypass.ts';
+import { findingsOf, type BypassFinding, type PodBypasses } from './bypass-finding.ts';
+import type { KeySetState } from './key-set-state.ts';
+import { wishOf, type Wish } from './opt-in.ts';
+import { isLive } from './pod-record.ts';
+import { applies, type PolicyMatch } from './policy-match.ts';
+import type { PolicyRecord } from './policy-record.ts';
+import type { ReportLookup, SidecarReport } from './sidecar-report.ts';
+import type { StoreState } from './store-settings.ts';
+import type { PodView, World } from './world.ts';
+
+export interface ObservedPod {
+  readonly name: string;
+  readonly uid: string;
+  readonly wish: Wish;
+  readonly isInjected: boolean;
+  readonly isRunning: boolean;
+  readonly match: PolicyMatch;
+  readonly report: SidecarReport | undefined;
+}
+
+export interface PolicyObservation {
+  readonly policy: PolicyRecord;
+  /** Of the newest version's address; undefined = it names none. */
+  readonly keySet: KeySetState | undefined;
+  /** Live pods that it selects, by name. */
+  readonly pods: readonly ObservedPod[];
+  readonly conflicts: readonly Conflict[];
+  readonly bypasses: readonly BypassFinding[];
+  /** Pods that a bypass leads to. */
+  readonly bypassable: number;
+  readonly store: StoreState;
+  /** Sidecars are still coming back after this operator started: silence says nothing. */
+  readonly isSettling: boolean;
+}
+
+export interface Surroundings {
+  readonly reportOf: ReportLookup;
+  readonly keySetOf: (uri: string) => KeySetState;
+  readonly store: StoreState;
+  readonly isSettling: boolean;
+}
+
+/** Undefined for a policy that is gone. */
+export function observePolicy(
+  world: World,
+  key: string,
+  surroundings: Surroundings,
+): PolicyObservation | undefined {
+  const policy = world.policy(key);
+  if (policy === undefined) return undefined;
+  const views = world
+    .podsOf(key)
+    .filter(({ record }) => isLive(record))
+    .toSorted((a, b) => (a.record.name < b.record.name ? -1 : 1));
+  const bypassed = views.flatMap((view) => bypassedBy(world, key, view));
+  const bypasses = findingsOf(bypassed);
+  const uri = policy.keySetUri;
+  return {
+    policy,
+    keySet: uri === undefined ? undefined : surroundings.keySetOf(uri),
+    pods: views.flatMap((view) => observePod(world, key, view, surroundings)),
+    conflicts: conflictsAround(world, policy, views),
+    bypasses,
+    bypassable: new Set(bypasses.flatMap(({ pods }) => pods)).size,
+    store: surroundings.store,
+    isSettling: surroundings.isSettling,
+  };
+}
+
+function observePod(
+  world: World,
+  key: string,
+  { record }: PodView,
+  { reportOf }: Surroundings,
+): ObservedPod[] {
+  const match = world.pairingsOf(record.uid).get(key)?.match;
+  if (match === undefined) return [];
+  const { name, uid, isRunning } = record;
+  const wish = wishOf(record, world.namespaceLabels(record.namespace));
+  const isInjected = record.injection !== undefined;
+  return [{ name, uid, wish, isInjected, isRunning, match, report: reportOf(uid) }];
+}
+
+function bypassedBy(world: World, key: string, { record }: PodView): PodBypasses[] {
+  const match = world.pairingsOf(record.uid).get(key)?.match;
+  if (match === undefined || !applies(match)) return [];
+  const services = world.servicesFor(record.namespace, record.labels);
+  const bypasses = bypassesOf(record, services);
+  return bypasses.length === 0 ? [] : [{ pod: record, match, bypasses }];
+}
+
+/** Conflicts that name this policy, among the policies of its pods; pods of one kind are looked at once. */
+function conflictsAround(
+  world: World,
+  policy: PolicyRecord,
+  pods: readonly PodView[],
+): readonly Conflict[] {
+  const name = `${policy.namespace}/${policy.name}/`;
+  const seen = new Set<string>();
+  const found = new Map<string, Conflict>();
+  for (const { record } of pods) {
+    const keys = [...world.pairingsOf(record.uid).keys()].toSorted();
+    const kind = keys.join(' ');
+    if (seen.has(kind)) continue;
+    seen.add(kind);
+    const compiled = keys.flatMap((key) => world.policy(key)?.good?.compiled ?? []);
+    for (const conflict of conflictsOf(compiled)) {
+      if (conflict.rules.some((rule) => rule.startsWith(name))) {
+        found.set(conflict.rules.join(' '), conflict);
+      }
+    }
+  }
+  return [...found.values()];
+}
