@@ -28,13 +28,13 @@ export interface Certificates extends AsyncDisposable {
 export async function makeCertificates(): Promise<Certificates> {
   const folder = await mkdtemp(path.join(tmpdir(), 'weir-tls-'));
   const ca = await makeAuthority();
-  const server = await sign(ca, 'server', [
+  const server = await sign(ca, 'CN=server', [
     new SubjectAlternativeNameExtension([
       { type: 'ip', value: '127.0.0.1' },
       { type: 'dns', value: 'redis.test' },
     ]),
   ]);
-  const client = await sign(ca, 'client', [
+  const client = await sign(ca, 'CN=client', [
     new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth]),
   ]);
   const texts = {
@@ -55,12 +55,13 @@ export async function makeCertificates(): Promise<Certificates> {
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 86_400_000;
 
-interface Authority {
+export interface Authority {
   readonly certificate: X509Certificate;
   readonly keys: CryptoKeyPair;
 }
 
-async function makeAuthority(): Promise<Authority> {
+/** A self-signed authority of its own. */
+export async function makeAuthority(): Promise<Authority> {
   const keys = await makeKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     ...validity(),
@@ -72,16 +73,16 @@ async function makeAuthority(): Promise<Authority> {
   return { certificate, keys };
 }
 
-/** Certificate and private key as PEM texts. */
-async function sign(
+/** Certificate and private key as PEM texts. `subject` as RFC 4514 writes it, e.g. `CN=server`. */
+export async function sign(
   authority: Authority,
-  name: string,
+  subject: string,
   extensions: Extension[],
 ): Promise<{ readonly cert: string; readonly key: string }> {
   const keys = await makeKeys();
   const certificate = await X509CertificateGenerator.create({
     ...validity(),
-    subject: `CN=${name}`,
+    subject,
     issuer: authority.certificate.subject,
     publicKey: keys.publicKey,
     signingKey: authority.keys.privateKey,
@@ -102,6 +103,6 @@ function validity(): { readonly notBefore: Date; readonly notAfter: Date } {
   return { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 2 * DAY_MS) };
 }
 
-function pem(certificate: X509Certificate): string {
+export function pem(certificate: X509Certificate): string {
   return `${certificate.toString('pem')}\n`;
 }

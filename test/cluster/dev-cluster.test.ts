@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import process from 'node:process';
+import { createInterface } from 'node:readline';
+import { describe, it } from 'node:test';
+import { ApiClient } from './api-client.ts';
+
+const SCRIPT = path.join(import.meta.dirname, '..', '..', 'scripts', 'dev-cluster.ts');
+
+describe('npm run dev:cluster', () => {
+  it('prints a kubeconfig of a cluster with our kind, and leaves nothing after Ctrl-C', async () => {
+    const child = spawn(process.execPath, [SCRIPT, '--own'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(child, 'exit') as Promise<[number | null]>;
+    const kubeconfig = await firstMatch(child.stdout, /export KUBECONFIG=(.+)$/);
+    using api = await ApiClient.open(kubeconfig);
+    const { status } = await api.request('GET', '/apis/weir.dev/v1alpha1/ratelimitpolicies');
+    assert.equal(status, 200);
+
+    child.kill('SIGINT');
+
+    assert.deepEqual((await ended)[0], 0);
+    assert.ok(!existsSync(kubeconfig));
+    await assert.rejects(api.request('GET', '/version'));
+  });
+});
+
+/** Reads on afterwards, so that the child never waits for a reader. */
+async function firstMatch(output: NodeJS.ReadableStream, wanted: RegExp): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const lines = createInterface({ input: output });
+  lines.on('line', (line) => {
+    const found = wanted.exec(line)?.[1];
+    if (found !== undefined) resolve(found);
+  });
+  lines.on('close', () => {
+    reject(new Error(`it ended without ${String(wanted)}`));
+  });
+  return promise;
+}

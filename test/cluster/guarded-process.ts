@@ -1,0 +1,96 @@
+// A process that cannot outlive this one. Beside each stands a tiny shell whose standard input is a pipe from us:
+// however we end, SIGKILL included, the kernel closes that pipe, and the shell ends the process. Both are in
+// sessions of their own, so that Ctrl-C reaches us alone and we decide in which order they go.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync, closeSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** etcd and the API server end within 2 s of SIGTERM; what does not is killed. */
+const STOP_TIMEOUT_MS = 10_000;
+const LOG_TAIL = 4_096;
+
+export interface ProcessOptions {
+  readonly name: string;
+  readonly logFile: string;
+}
+
+export class GuardedProcess implements AsyncDisposable {
+  readonly name: string;
+  readonly #logFile: string;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, { name, logFile }: ProcessOptions) {
+    this.name = name;
+    this.#logFile = logFile;
+    this.#child = child;
+  }
+
+  /** Starts `command`; its output is appended to the log file. Rejects when it cannot be started. */
+  static async start(
+    command: string,
+    args: readonly string[],
+    options: ProcessOptions,
+  ): Promise<GuardedProcess> {
+    const log = openSync(options.logFile, 'a');
+    try {
+      const child = spawn(command, args, { stdio: ['ignore', log, log], detached: true });
+      await once(child, 'spawn');
+      const guard = startGuard('kill -9 "$1"', [String(child.pid)]);
+      child.once('exit', () => guard.kill('SIGKILL'));
+      return new GuardedProcess(child, options);
+    } finally {
+      closeSync(log);
+    }
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** The end of what it wrote. */
+  async log(): Promise<string> {
+    return (await readFile(this.#logFile, 'utf8').catch(() => '')).slice(-LOG_TAIL);
+  }
+
+  /** Sends the signal and waits for the end; SIGKILL follows where SIGTERM is not enough. */
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    if (this.hasEnded) return;
+    const ended = once(this.#child, 'exit');
+    const abort = new AbortController();
+    this.#child.kill(signal);
+    const timeout = delay(STOP_TIMEOUT_MS, undefined, { signal: abort.signal }).then(
+      () => this.#child.kill('SIGKILL'),
+      () => false,
+    );
+    await ended;
+    abort.abort();
+    await timeout;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop('SIGKILL');
+  }
+}
+
+/** Removes the folder when this process ends without having done it; disposing calls that off. */
+export function guardFolder(folder: string): Disposable {
+  const guard = startGuard('sleep 1; rm -rf "$1"', [folder]);
+  return { [Symbol.dispose]: () => guard.kill('SIGKILL') };
+}
+
+/** Runs `script` once our end of its standard input closes. */
+function startGuard(script: string, args: readonly string[]): ChildProcess {
+  const guard = spawn('/bin/sh', ['-c', `read -r _; ${script} 2>/dev/null`, 'guard', ...args], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  guard.on('error', () => undefined);
+  guard.unref();
+  return guard;
+}
