@@ -9,7 +9,6 @@ export const annotations = {
   native: 'weir.dev/native',
   upstreamHost: 'weir.dev/upstream-host',
   drainSeconds: 'weir.dev/drain-seconds',
-  probes: 'weir.dev/probes',
   onNoConfig: 'weir.dev/on-no-config',
   image: 'weir.dev/image',
   logLevel: 'weir.dev/log-level',
@@ -45,6 +44,8 @@ export const inPod = {
   tokenFile: 'token',
   seedFile: 'seed',
   cachePath: '/var/lib/weir',
+  /** Name of the admin port, for scrapers that go by name. */
+  metricsPort: 'weir-metrics',
 } as const;
 
 /** Ports of a sidecar in a pod. */
