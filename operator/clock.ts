@@ -31,7 +31,7 @@ export const systemClock: Clock = {
 
 /** Resolves after `ms`, or at once when the signal is aborted: the caller looks at the signal. */
 export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
+  if (signal.aborted || ms <= 0) return;
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const end = (): void => {
     resolve(undefined);
