@@ -1,13 +1,11 @@
 // The command line as a tree of commands, for `main.ts` to run and for the docs to be compared with.
 // A command that is not built yet is not listed.
-import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { Command, Option } from 'commander';
 import { settings } from '../sidecar/run-settings.ts';
 import { environmentName, type Setting } from '../sidecar/setting.ts';
 import { reportFailure, wantsColour } from './terminal.ts';
-
-declare const WEIR_VERSION: string | undefined;
+import { readVersion } from './version.ts';
 
 export function buildProgram(): Command {
   const program = new Command('weir')
@@ -20,14 +18,6 @@ export function buildProgram(): Command {
     program.addCommand(command.copyInheritedSettings(program));
   }
   return program;
-}
-
-function readVersion(): string {
-  if (typeof WEIR_VERSION === 'string') return WEIR_VERSION;
-  const manifest: unknown = JSON.parse(
-    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-  );
-  return (manifest as { version: string }).version;
 }
 
 function runCommand(): Command {

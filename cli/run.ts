@@ -6,6 +6,7 @@ import type { runSidecar } from '../sidecar/run.ts';
 import { type RunConfig, settings } from '../sidecar/run-settings.ts';
 import { WORKER_VARIABLE } from '../sidecar/workers/message.ts';
 import { NOT_IN_ORDER, wantsColour } from './terminal.ts';
+import { readVersion } from './version.ts';
 
 /** Flags as commander names them. Throws WeirError when the sidecar cannot start. */
 export async function runSidecarCommand(given: GivenFlags): Promise<void> {
@@ -30,7 +31,8 @@ export async function runSidecarCommand(given: GivenFlags): Promise<void> {
     process.stdout.write(`${line}\n`);
   };
   const run = await chooseRole(config);
-  await run(config, { log, announce }, untilSignalled()).catch(reportProblems);
+  const dependencies = { log, announce, version: readVersion() };
+  await run(config, dependencies, untilSignalled()).catch(reportProblems);
 }
 
 /** One process, or a parent with workers. */

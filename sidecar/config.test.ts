@@ -25,8 +25,8 @@ describe('the configuration of weir run', () => {
   it('needs only a policy and an upstream, and fills in every default', () => {
     const config = parseRunConfig(needed, {});
 
-    assert.deepEqual(config.upstream, { host: 'localhost', port: 3000 });
-    assert.deepEqual(config.listen, { host: '127.0.0.1', port: 8080 });
+    assert.deepEqual(config.upstream, [{ host: 'localhost', port: 3000 }]);
+    assert.deepEqual(config.listen, [{ host: '127.0.0.1', port: 8080 }]);
     assert.deepEqual(config.admin, { host: '127.0.0.1', port: 15090 });
     assert.equal(config.deadline, 50);
     assert.equal(config.lease, false);
@@ -61,7 +61,7 @@ describe('the configuration of weir run', () => {
     const config = parseRunConfig({}, environment);
 
     assert.deepEqual(config.policy, ['a.yaml', 'b.yaml']);
-    assert.deepEqual(config.upstream, { host: '::1', port: 3000 });
+    assert.deepEqual(config.upstream, [{ host: '::1', port: 3000 }]);
     assert.deepEqual(config.labels, [
       ['app', 'api'],
       ['tier', ''],
@@ -129,7 +129,7 @@ describe('the configuration of weir run', () => {
 
     assert.equal(config.workers, 64);
     assert.equal(config.deadline, 86_400_000);
-    assert.equal(config.listen.port, 65535);
+    assert.equal(config.listen[0]?.port, 65535);
   });
 
   it('names the variable when the environment is wrong', () => {

@@ -22,8 +22,7 @@ export function parseRunConfig(
     parsed[setting.field] = parseGiven(setting, given);
   }
   // The table has exactly one entry per field, held by its type.
-  const config = parsed as unknown as Partial<RunConfig> & Omit<RunConfig, 'upstream'>;
-  return refuseIncomplete(config);
+  return refuseIncomplete(parsed as unknown as RunConfig);
 }
 
 /** The effective configuration as `--print-config` prints it: by flag name, as a user would write it, secrets redacted. */
@@ -131,21 +130,60 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-function refuseIncomplete(config: Partial<RunConfig> & Omit<RunConfig, 'upstream'>): RunConfig {
-  const { upstream } = config;
-  if (upstream === undefined) {
-    throw missing('--upstream', 'HOST:PORT of the application, such as --upstream localhost:3000');
-  }
-  if (config.policy.length === 0) {
-    throw missing('--policy', 'a policy file or a folder of them, such as --policy policy.yaml');
-  }
+function refuseIncomplete(config: RunConfig): RunConfig {
+  refuseUnpaired(config);
+  if (config.operator === undefined) refuseWithoutPolicies(config);
+  else refuseWithOperator(config);
   if ((config.redisCert === undefined) !== (config.redisKey === undefined)) {
     throw missing(
       config.redisCert === undefined ? '--redis-cert' : '--redis-key',
       'both --redis-cert and --redis-key, or neither',
     );
   }
-  return { ...config, upstream };
+  return config;
+}
+
+function refuseUnpaired({ upstream, listen }: RunConfig): void {
+  if (upstream.length === 0) {
+    throw missing('--upstream', 'HOST:PORT of the application, such as --upstream localhost:3000');
+  }
+  if (upstream.length === listen.length) return;
+  throw new WeirError('CONFIG_INVALID', {
+    where: '--listen',
+    given: `${listen.length} for ${upstream.length} of --upstream`,
+    right: 'as many of both: the n-th --listen forwards to the n-th --upstream',
+  });
+}
+
+function refuseWithoutPolicies(config: RunConfig): void {
+  if (config.policy.length > 0) return;
+  throw missing(
+    '--policy',
+    'a policy file or a folder of them, such as --policy policy.yaml; or --operator in a pod',
+  );
+}
+
+/** What the operator decides is not decided here as well. */
+function refuseWithOperator(config: RunConfig): void {
+  const excluded = {
+    '--policy': config.policy.length > 0,
+    '--redis': config.redis !== undefined,
+    '--replicas': config.replicas !== 1,
+    '--workload': config.workload !== undefined,
+  };
+  for (const [where, isGiven] of Object.entries(excluded)) {
+    if (!isGiven) continue;
+    const right = `either ${where} or --operator, which decides it`;
+    throw new WeirError('CONFIG_INVALID', { where, given: 'a value beside --operator', right });
+  }
+  const needed = {
+    '--pod-namespace': config.podNamespace,
+    '--pod-name': config.podName,
+    '--pod-uid': config.podUid,
+  };
+  for (const [where, value] of Object.entries(needed)) {
+    if (value === undefined) throw missing(where, 'the pod this sidecar is in, beside --operator');
+  }
 }
 
 function missing(where: string, right: string): WeirError {

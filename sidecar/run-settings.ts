@@ -1,5 +1,6 @@
 // Every setting of `weir run`, once: the command line, the environment, `--print-config` and docs/configuration.md
 // are made from this table.
+import { inPod } from '../contract/names.ts';
 import {
   parseChoice,
   parseDuration,
@@ -30,9 +31,21 @@ const MOST_CONNECTIONS = 200_000;
 /** What `weir run` was told; every field is parsed and within its bounds. Durations in ms. */
 export interface RunConfig {
   readonly policy: readonly string[];
-  readonly upstream: HostPort;
-  readonly listen: HostPort;
+  /** At least one; the n-th is where the n-th of `listen` forwards to. */
+  readonly upstream: readonly HostPort[];
+  readonly listen: readonly HostPort[];
   readonly admin: HostPort;
+  /** Where rules come from instead of `policy`: an `https:` URL. */
+  readonly operator: string | undefined;
+  /** PEM text, or the path of a file of it. */
+  readonly operatorCa: string | undefined;
+  readonly operatorToken: string;
+  readonly seed: string | undefined;
+  readonly configCache: string | undefined;
+  readonly onNoConfig: 'deny' | 'allow';
+  readonly podNamespace: string | undefined;
+  readonly podName: string | undefined;
+  readonly podUid: string | undefined;
   /** May hold a password: log it only through `redactUrl`. */
   readonly redis: string | undefined;
   readonly redisCa: string | undefined;
@@ -81,23 +94,86 @@ const table: Table = {
   },
   upstream: {
     placeholder: 'HOST:PORT',
-    summary: 'the application to forward admitted requests to',
+    summary: 'the application to forward admitted requests to; one for each --listen',
     written: undefined,
     parse: parseHostPort(1),
-    ...one,
+    ...list,
   },
   listen: {
     placeholder: 'ADDR:PORT',
     summary: 'where to accept requests; port 0 picks a free one',
     written: '127.0.0.1:8080',
     parse: parseHostPort(0),
-    ...one,
+    ...list,
   },
   admin: {
     placeholder: 'ADDR:PORT',
     summary: 'where to serve /healthz, /readyz and /metrics',
     written: '127.0.0.1:15090',
     parse: parseHostPort(0),
+    ...one,
+  },
+  operator: {
+    placeholder: 'URL',
+    summary: 'the operator that pushes rules, instead of --policy: https://host:port',
+    written: undefined,
+    parse: parseText(/^https:\/\/[^\s/@?#]+\/?$/, 'https://HOST:PORT'),
+    ...one,
+  },
+  operatorCa: {
+    placeholder: 'PEM|FILE',
+    summary: "CA certificates to trust for the operator; absent = the system's",
+    written: undefined,
+    parse: file,
+    ...one,
+  },
+  operatorToken: {
+    placeholder: 'FILE',
+    summary: 'the token to show to the operator; read again at every connection',
+    written: `${inPod.identityPath}/${inPod.tokenFile}`,
+    parse: file,
+    ...one,
+  },
+  seed: {
+    placeholder: 'FILE',
+    summary: 'rules to start with when the operator cannot be reached and no cache is there',
+    written: undefined,
+    parse: file,
+    ...one,
+  },
+  configCache: {
+    placeholder: 'DIR',
+    summary: 'a private folder in memory that keeps what the operator pushed over a restart',
+    written: undefined,
+    parse: file,
+    ...one,
+  },
+  onNoConfig: {
+    placeholder: 'deny|allow',
+    summary: 'what to do with requests until there are rules: 503 and not ready, or forward them',
+    written: 'deny',
+    parse: parseChoice(['deny', 'allow']),
+    ...one,
+  },
+  podNamespace: {
+    placeholder: 'NAME',
+    summary: 'the pod that the token is bound to',
+    written: undefined,
+    parse: dnsLabel,
+    ...one,
+  },
+  podName: {
+    placeholder: 'NAME',
+    summary: 'the pod that the token is bound to',
+    written: undefined,
+    parse: parseText(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'the name of a pod'),
+    ...one,
+  },
+  podUid: {
+    placeholder: 'UID',
+    summary: 'the pod that the token is bound to',
+    written: undefined,
+    parse: parseText(/^[A-Za-z0-9-]{1,64}$/, 'the uid of a pod'),
     ...one,
   },
   redis: {

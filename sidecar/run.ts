@@ -5,14 +5,17 @@ import { renderMetrics } from './admin/metric.ts';
 import { openAdmin } from './admin/server.ts';
 import { openConfiguredStore } from './configured-store.ts';
 import type { Log } from './log.ts';
+import { filePolicies } from './policy/file-policies.ts';
 import type { RunConfig } from './run-settings.ts';
 import type { HostPort } from './setting.ts';
-import { openSidecar } from './sidecar.ts';
+import { openSidecar, type SidecarParts } from './sidecar.ts';
 
 export interface RunDependencies {
   readonly log: Log;
   /** Prints the one line on stdout that says the sidecar serves. */
   readonly announce: (line: string) => void;
+  /** Of this program; told to the operator. */
+  readonly version: string;
 }
 
 /** What is left of the grace period for closing after the last request. */
@@ -24,12 +27,17 @@ export const CLOSING_MS = 1_000;
  */
 export async function runSidecar(
   config: RunConfig,
-  { log, announce }: RunDependencies,
+  dependencies: RunDependencies,
   signal: AbortSignal,
 ): Promise<void> {
+  const { log, announce } = dependencies;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openConfiguredStore(config, log));
-  const sidecar = stack.use(await openSidecar(config, { log, store, listen: config.listen }));
+  const source =
+    config.operator === undefined
+      ? await fromFiles(config, log)
+      : await fromOperator(config, dependencies);
+  stack.use(source.store);
+  const sidecar = stack.use(await openSidecar(config, { log, ...source, listens: true }));
   const admin = stack.use(
     await openAdmin(config.admin, {
       whyNotReady: () => sidecar.whyNotReady(),
@@ -40,18 +48,46 @@ export async function runSidecar(
       },
     }),
   );
-  announce(describeReady(sidecar.proxy.address, admin.address));
+  announce(describeReady(sidecar.routes.addresses, admin.address));
   if (!signal.aborted) await once(signal, 'abort');
   sidecar.startDraining();
-  await sidecar.proxy.stop(Math.max(0, config.grace - CLOSING_MS));
+  await sidecar.routes.stop(Math.max(0, config.grace - CLOSING_MS));
   log.info({ event: 'stopped' }, 'stopped');
 }
 
-/** The line on stdout: where requests and admin questions are taken, port 0 resolved. */
-export function describeReady(listen: HostPort, admin: HostPort): string {
+type Source = Pick<SidecarParts, 'store' | 'openPolicies'>;
+
+async function fromFiles(config: RunConfig, log: Log): Promise<Source> {
+  const store = await openConfiguredStore(config, log);
+  return { store, openPolicies: filePolicies(config, { log }) };
+}
+
+/** What only a sidecar with an operator needs is loaded here. */
+async function fromOperator(config: RunConfig, { log, version }: RunDependencies): Promise<Source> {
+  const [{ openOperatorSource }, { LocalTarget }, { AbsentStore }] = await Promise.all([
+    import('./policy/operator-source.ts'),
+    import('./policy/local-target.ts'),
+    import('./store/absent-store.ts'),
+  ]);
+  const absent = new AbsentStore();
+  return {
+    store: absent,
+    async openPolicies(policyTarget) {
+      await using stack = new AsyncDisposableStack();
+      const target = stack.use(new LocalTarget(policyTarget, config, { log, absent }));
+      stack.use(await openOperatorSource({ config, target, version, log }));
+      return stack.move();
+    },
+  };
+}
+
+/** The line on stdout: where requests and admin questions are taken, port 0 resolved. `listens` only when several. */
+export function describeReady(listens: readonly HostPort[], admin: HostPort): string {
+  const [listen = '', ...others] = listens.map(formatAddress);
   return JSON.stringify({
     event: 'ready',
-    listen: formatAddress(listen),
+    listen,
+    ...(others.length === 0 ? {} : { listens: [listen, ...others] }),
     admin: formatAddress(admin),
   });
 }

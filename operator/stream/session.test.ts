@@ -108,6 +108,10 @@ class Fixture {
     return frame;
   }
 
+  get kind(): string {
+    return this.last.type;
+  }
+
   ack(): void {
     this.say({ type: 'ack', nonce: this.last.nonce, version: this.last.version });
   }
@@ -181,7 +185,7 @@ describe('a change', () => {
     fixture.pass(1);
 
     assert.equal(before, 1);
-    assert.equal(fixture.last.type, 'config', 'all that is left has changed');
+    assert.equal(fixture.kind, 'config', 'all that is left has changed');
     fixture.ack();
     fixture.change([changed, compiledPolicy({ uid: 'c', name: 'c' })]);
     fixture.pass(DEBOUNCE_MS);
@@ -253,7 +257,7 @@ describe('a change', () => {
     fixture.ack();
     fixture.change([...fixture.world.policies, compiledPolicy({ uid: 'c', name: 'c' })]);
     fixture.pass(DEBOUNCE_MS);
-    assert.equal(fixture.last.type, 'delta');
+    assert.equal(fixture.kind, 'delta');
     const { nonce } = fixture.last;
 
     fixture.say({ type: 'nack', nonce, version: 'x', code: 'UnknownBase', refusals: [] });
@@ -346,7 +350,7 @@ describe('a refused policy', () => {
     ]);
     fixture.pass(DEBOUNCE_MS);
 
-    assert.equal(fixture.last.type, 'delta');
+    assert.equal(fixture.kind, 'delta');
     assert.deepEqual(fixture.last.type === 'delta' && fixture.last.upsert.map(({ uid }) => uid), [
       'a',
     ]);

@@ -89,7 +89,8 @@ export interface SessionOptions {
 interface Outstanding {
   readonly nonce: number;
   readonly key: string;
-  readonly isDelta: boolean;
+  /** It builds on what the sidecar has. */
+  readonly isPartial: boolean;
   readonly policies: readonly CompiledPolicy[];
   readonly held: readonly string[];
   readonly surroundings: string;
@@ -261,7 +262,7 @@ export class StreamSession {
       return;
     }
     this.#base = undefined;
-    if (nack.code === 'UnknownBase' && push.isDelta) {
+    if (nack.code === 'UnknownBase' && push.isPartial) {
       // It has something else than was thought: the whole bundle, at once.
       this.#change = { firstMs: push.sinceMs, lastMs: nowMs - DEBOUNCE_MS };
       this.#push(nowMs);
@@ -355,8 +356,9 @@ export class StreamSession {
     const issued = { nonce: this.#nonce, issuedAt: this.#options.timestamp() };
     const regressed = behind && planned.head.type === 'config' ? { regressed: true as const } : {};
     const head = { ...planned.head, ...issued, ...regressed };
+    const isPartial = head.type === 'delta' || head.unchanged === true;
     this.#outstanding = {
-      ...{ nonce: this.#nonce, key, isDelta: head.type === 'delta', policies },
+      ...{ nonce: this.#nonce, key, isPartial, policies },
       ...{ held: selection.held, surroundings: surroundingsOf(provision, texts) },
       ...{ sentMs: nowMs, sinceMs },
     };

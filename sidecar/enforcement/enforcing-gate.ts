@@ -27,12 +27,19 @@ export interface EnforcingGateOptions {
   readonly mayDebug: ((peerAddress: string) => boolean) | undefined;
   /** Told once per rule and bundle: it keys on the address of what is probably a proxy. */
   readonly onForwarded: (policy: string, rule: string) => void;
+  /** Numbers of another gate of the same sidecar to add to; absent = its own. */
+  readonly numbers?: GateNumbers | undefined;
+}
+
+export interface GateNumbers {
+  readonly counters: GateCounters;
+  readonly decisionSeconds: Histogram;
 }
 
 export class EnforcingGate implements Gate, Office {
   readonly limiter: Limiter;
-  readonly counters: GateCounters = { allowed: 0, denied: 0, unavailable: 0, exempt: 0, error: 0 };
-  readonly decisionSeconds: Histogram = new Histogram(DECISION_BOUNDS_SECONDS);
+  readonly counters: GateCounters;
+  readonly decisionSeconds: Histogram;
   readonly evaluation: Evaluation = new Evaluation();
   readonly allowed: AllowedVerdict = {
     kind: 'allowed',
@@ -49,6 +56,9 @@ export class EnforcingGate implements Gate, Office {
     this.#options = options;
     this.limiter = options.limiter;
     this.nowUs = options.nowUs;
+    const numbers = options.numbers ?? newNumbers();
+    this.counters = numbers.counters;
+    this.decisionSeconds = numbers.decisionSeconds;
   }
 
   /** Undefined until the first bundle: every request is answered 503. */
@@ -98,4 +108,11 @@ export class EnforcingGate implements Gate, Office {
       }
     }
   }
+}
+
+function newNumbers(): GateNumbers {
+  return {
+    counters: { allowed: 0, denied: 0, unavailable: 0, exempt: 0, error: 0 },
+    decisionSeconds: new Histogram(DECISION_BOUNDS_SECONDS),
+  };
 }

@@ -24,12 +24,12 @@ export class KeyInterner {
   /** Tiers that interned a key in this period and in the one before: only they hold keys. */
   #touched: TierBuckets[] = [];
   #touchedBefore: TierBuckets[] = [];
-  readonly #partitions: number;
+  /** How many hash tags a policy is spread over (≥ 1); of keys named from now on. */
+  partitions: number;
   readonly #most: number;
 
-  /** `partitions`: how many hash tags a policy is spread over (≥ 1). */
   constructor(partitions: number, most: number = MAX_KEYS_PER_PERIOD) {
-    this.#partitions = partitions;
+    this.partitions = partitions;
     this.#most = most;
   }
 
@@ -62,8 +62,8 @@ export class KeyInterner {
   }
 
   #name(tier: TierBuckets, keyText: string): KeyedBuckets {
-    const partition = partitionOf(keyText, this.#partitions);
-    const tag = hashTag(tier.policy, partition, this.#partitions);
+    const partition = partitionOf(keyText, this.partitions);
+    const tag = hashTag(tier.policy, partition, this.partitions);
     const hash = hashKeyText(keyText);
     const buckets = tier.buckets.map(
       (origin) => new KeyedBucket(bucketKey(tag, origin.path, hash), origin),

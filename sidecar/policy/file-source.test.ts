@@ -12,7 +12,7 @@ import type { Surroundings } from './policy-set.ts';
 const surroundings: Surroundings = {
   namespace: undefined,
   labels: undefined,
-  port: 3000,
+  ports: [3000],
   workload: undefined,
   replicas: 1,
 };

@@ -6,7 +6,7 @@ import { PolicySet, type Surroundings } from './policy-set.ts';
 const anywhere: Surroundings = {
   namespace: undefined,
   labels: undefined,
-  port: 3000,
+  ports: [3000],
   workload: undefined,
   replicas: 1,
 };
@@ -270,8 +270,8 @@ describe('a set of policy files', () => {
     'the namespace of a document without one': [{ namespace: 'default' }, '', true],
     'other labels': [{ labels: { app: 'web' } }, '', false],
     'its labels': [{ labels: { app: 'api', more: 'x' } }, '', true],
-    'another port': [{ port: 3001 }, 'ports: [3000]', false],
-    'its port': [{ port: 3000 }, 'ports: [3000]', true],
+    'another port': [{ ports: [3001] }, 'ports: [3000]', false],
+    'its port': [{ ports: [3000] }, 'ports: [3000]', true],
   };
   for (const [what, [surroundings, spec, applies]] of Object.entries(elsewhere)) {
     it(`${applies ? 'applies' : 'does not apply'} a policy to a pod with ${what}`, () => {

@@ -13,8 +13,8 @@ export interface Surroundings {
   readonly namespace: string | undefined;
   /** Undefined = every selector matches. */
   readonly labels: Readonly<Record<string, string>> | undefined;
-  /** Compared with `spec.ports`. */
-  readonly port: number;
+  /** Of the application; compared with `spec.ports`. */
+  readonly ports: readonly number[];
   /** `<kind>.<name>`, lower-case kind. */
   readonly workload: string | undefined;
   readonly replicas: number;
@@ -139,7 +139,9 @@ export class PolicySet {
       replicas,
       ...(workload === undefined ? {} : { workload }),
     });
-    if (compiled.kind === 'compiled') return compiled;
+    if (compiled.kind === 'compiled') {
+      return { kind: 'compiled', policy: this.#restrict(compiled.policy, document) };
+    }
     const placed = compiled.problems.map((problem) => ({
       ...problem,
       ...document.placeOf(problem.segments),
@@ -147,14 +149,21 @@ export class PolicySet {
     return { kind: 'problems', problems: placed };
   }
 
+  /** To the ports it is written for, where the application has others too. */
+  #restrict(compiled: CompiledPolicy, { policy }: PolicyDocument): CompiledPolicy {
+    const { ports: meant } = policy.spec;
+    const ports = this.#surroundings.ports.filter((port) => meant?.includes(port) ?? true);
+    return ports.length === this.#surroundings.ports.length ? compiled : { ...compiled, ports };
+  }
+
   #applies({ policy }: PolicyDocument): boolean {
-    const { namespace, labels, port } = this.#surroundings;
-    const { selector, ports } = policy.spec;
+    const { namespace, labels, ports } = this.#surroundings;
+    const { selector, ports: meant } = policy.spec;
     if (namespace !== undefined && (policy.metadata.namespace ?? 'default') !== namespace) {
       return false;
     }
     if (labels !== undefined && !matchesLabels(selector, labels)) return false;
-    return ports === undefined || ports.includes(port);
+    return meant === undefined || ports.some((port) => meant.includes(port));
   }
 }
 

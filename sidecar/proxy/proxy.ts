@@ -20,6 +20,8 @@ export interface ProxyDependencies {
   readonly accessLog?: AccessLog;
   /** Told about bugs: an exception in the handling of one connection, which has been closed. */
   readonly onFault: (error: unknown) => void;
+  /** Of another proxy of the same sidecar, to share numbers and `maxConnections` with; absent = its own. */
+  readonly counters?: ProxyCounters | undefined;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -52,7 +54,7 @@ export async function openProxy(
 }
 
 class ListeningProxy implements Proxy {
-  readonly counters: ProxyCounters = new ProxyCounters();
+  readonly counters: ProxyCounters;
   address: { host: string; port: number } = { host: '', port: 0 };
   readonly #context: ProxyContext;
   readonly #wallClock: () => number;
@@ -65,6 +67,7 @@ class ListeningProxy implements Proxy {
   #cutAtMs = Infinity;
 
   constructor(options: ProxyOptions, gate: Gate, dependencies: ProxyDependencies) {
+    this.counters = dependencies.counters ?? new ProxyCounters();
     this.#wallClock = dependencies.wallClock;
     this.#lastSweepMs = dependencies.now();
     this.#context = {
@@ -112,7 +115,7 @@ class ListeningProxy implements Proxy {
 
   #accept(socket: Socket): void {
     const { counters, settings } = this.#context;
-    const excess = this.#connections.size - settings.maxConnections;
+    const excess = counters.connectionsOpen - settings.maxConnections;
     counters.connectionsTotal += 1;
     if (excess >= maxRefusedConnections) {
       counters.connectionsRefused += 1;
@@ -124,7 +127,7 @@ class ListeningProxy implements Proxy {
       onGone: this.#onGone,
     });
     this.#connections.add(connection);
-    counters.connectionsOpen = this.#connections.size;
+    counters.connectionsOpen += 1;
     if (excess >= 0) {
       counters.connectionsRefused += 1;
       connection.refuseConnection();
@@ -132,8 +135,7 @@ class ListeningProxy implements Proxy {
   }
 
   readonly #onGone = (connection: ClientConnection): void => {
-    this.#connections.delete(connection);
-    this.counters.connectionsOpen = this.#connections.size;
+    if (this.#connections.delete(connection)) this.counters.connectionsOpen -= 1;
     if (this.#context.stopping) this.#checkStopped();
   };
 

@@ -12,7 +12,7 @@ export interface AlarmOwner {
 
 export class Alarm {
   readonly #owner: AlarmOwner;
-  readonly #deadlineUs: number;
+  #deadlineUs: number;
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
   #task: ScheduledTask | undefined = undefined;
@@ -36,6 +36,11 @@ export class Alarm {
   /** Somebody waits from `nowUs` on. */
   arm(nowUs: number): void {
     if (this.#task === undefined) this.#set(nowUs + this.#deadlineUs, nowUs);
+  }
+
+  /** For waits that begin from now on; those before may end a little early or late. */
+  setDeadline(deadlineUs: number): void {
+    this.#deadlineUs = deadlineUs;
   }
 
   stop(): void {

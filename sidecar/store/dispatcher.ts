@@ -44,6 +44,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
   readonly #options: DispatcherOptions;
+  #deadlineUs: number;
   readonly #alarm: Alarm;
   readonly #lanes = new Map<StoreLane, Lane>();
   readonly #breakers: NodeBreakers;
@@ -68,6 +69,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#deadlineUs = options.deadlineUs;
     this.#settlement = options.settlement;
     this.#counters = options.counters;
     this.#clock = options.clock;
@@ -85,6 +87,22 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#lanes.set(route, lane);
     }
     return lane;
+  }
+
+  /** The store of all lanes but `kept` was replaced. */
+  retireLanes(kept: StoreLane): void {
+    for (const [route, lane] of this.#lanes) {
+      if (route === kept) continue;
+      lane.isRetired = true;
+      this.#lanes.delete(route);
+      this.#breakers.forget(lane.node);
+    }
+    this.period += 1;
+  }
+
+  setDeadline(deadlineUs: number): void {
+    this.#deadlineUs = deadlineUs;
+    this.#alarm.setDeadline(deadlineUs);
   }
 
   /** The states of all nodes' breakers, for metrics. */
@@ -195,7 +213,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   }
 
   expire(nowUs: number, lagUs: number): void {
-    const { deadlineUs } = this.#options;
+    const deadlineUs = this.#deadlineUs;
     for (const call of [...this.#calls]) {
       if (call.sentUs + deadlineUs > nowUs) continue;
       this.#close(call);

@@ -24,6 +24,8 @@ export class Lane {
   maintenance: Maintenance[] = [];
   /** Stands in the limiter's list of lanes to flush. */
   isScheduled = false;
+  /** Its store was replaced: it ends what is under way and takes nothing new. */
+  isRetired = false;
   readonly #breakerOf: (node: StoreNode) => Breaker;
   #node: StoreNode;
   #breaker: Breaker;

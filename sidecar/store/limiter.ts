@@ -42,7 +42,7 @@ export interface LimiterOptions {
 
 export class Limiter implements SequenceOwner, AsyncDisposable {
   readonly counters: LimiterCounters = new LimiterCounters();
-  readonly #store: Store;
+  #store: Store;
   readonly #podStore: Store;
   readonly #clock: Clock;
   readonly #interner: KeyInterner;
@@ -69,6 +69,23 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
     });
     this.#leases = this.#dispatcher.leases;
     options.store.listener = this.#dispatcher;
+  }
+
+  /**
+   * Shared buckets live in `store` from now on. What is under way ends with the store before it, which its owner keeps
+   * open for a deadline. Buckets that were named before still lead there: the caller arms its bundle anew at once.
+   */
+  replaceStore(store: Store): void {
+    this.#store.listener = undefined;
+    this.#store = store;
+    store.listener = this.#dispatcher;
+    this.#interner.partitions = store.partitions;
+    this.#dispatcher.retireLanes(this.#podStore.laneOf(''));
+  }
+
+  /** How long a request may wait for the store from now on, in ms. */
+  setDeadline(deadlineMs: number): void {
+    this.#dispatcher.setDeadline(deadlineMs * 1_000);
   }
 
   /** Requests that wait now. */
@@ -135,6 +152,8 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
   /** Charges what a response cost (tokens, ≥ 1), down to an empty bucket and never below. Nobody waits for it. */
   chargeDown(part: KeyedBuckets, tokens: number): void {
     this.#settlement.warmBuckets(part.buckets, tokens, this.#clock.nowUs());
+    // A response may end long after its store was replaced: its cost goes where the buckets are now.
+    if (part.lane instanceof Lane && part.lane.isRetired) part.lane = undefined;
     const work = { operation: CHARGE_DOWN, buckets: part.buckets, weight: tokens, leased: 0 };
     this.#dispatcher.maintain(this.#laneOf(part), work);
   }

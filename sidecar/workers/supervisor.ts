@@ -5,14 +5,17 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Bundle } from '../../contract/bundle.ts';
 import { WeirError, type ErrorCode } from '../../contract/errors.ts';
+import type { PolicyRefusal } from '../../contract/stream.ts';
 import { renderMetrics } from '../admin/metric.ts';
 import { openAdmin } from '../admin/server.ts';
 import type { Log } from '../log.ts';
 import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
+import type { ConfigTarget, PushedConfig, SidecarReport } from '../policy/pushed-config.ts';
 import { listenAt } from '../proxy/listening.ts';
 import type { RunConfig } from '../run-settings.ts';
 import type { HostPort } from '../setting.ts';
 import type { FromWorker } from './message.ts';
+import { Rollout } from './rollout.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
 import { type WorkerEvents, WorkerProcess } from './worker-process.ts';
 import { WorkerStores } from './worker-stores.ts';
@@ -28,18 +31,28 @@ const SLOW_RESTART_MS = 1_000;
 /** Serves with `config.workers` workers until `signal` aborts. Throws what a worker's first start failed with. */
 export async function runSupervisor(
   config: RunConfig,
-  { log, announce }: RunDependencies,
+  dependencies: RunDependencies,
   signal: AbortSignal,
 ): Promise<void> {
+  const { log, announce } = dependencies;
   await using stack = new AsyncDisposableStack();
   const team = stack.use(new Team(config, log));
   await team.start();
-  const { server, address } = await listenOn(config.listen, (socket) => {
-    team.take(socket);
-  });
-  stack.defer(() => {
-    server.close();
-  });
+  if (config.operator !== undefined) {
+    const { openOperatorSource } = await import('../policy/operator-source.ts');
+    stack.use(await openOperatorSource({ config, target: team, ...dependencies }));
+  }
+  const listening: Listening[] = [];
+  const stopListening = (): void => {
+    for (const { server } of listening) server.close();
+  };
+  stack.defer(stopListening);
+  for (const [route, listen] of config.listen.entries()) {
+    const onConnection = (socket: Socket): void => {
+      team.take(socket, route);
+    };
+    listening.push(await listenOn(listen, onConnection));
+  }
   const admin = stack.use(
     await openAdmin(config.admin, {
       whyNotReady: () => team.whyNotReady(),
@@ -50,22 +63,32 @@ export async function runSupervisor(
       },
     }),
   );
-  announce(describeReady(address, admin.address));
+  announce(
+    describeReady(
+      listening.map(({ address }) => address),
+      admin.address,
+    ),
+  );
   if (!signal.aborted) await once(signal, 'abort');
-  server.close();
+  stopListening();
   await team.stop(Math.max(0, config.grace - CLOSING_MS));
   log.info({ event: 'stopped' }, 'stopped');
 }
 
-class Team implements AsyncDisposable {
+class Team implements ConfigTarget, AsyncDisposable {
   readonly #config: RunConfig;
   readonly #log: Log;
   readonly #stores = new WorkerStores();
   readonly #workers = new Set<WorkerProcess>();
   readonly #waiting: WaitingSockets;
   readonly #restarts: number[] = [];
+  readonly #routeOf = new WeakMap<Socket, number>();
   /** What a worker last put into force: the next one starts from it. */
   #inForce: Bundle | undefined;
+  /** What the operator gave last and all workers run. */
+  #pushed: PushedConfig | undefined;
+  #rollout: Rollout<WorkerProcess> | undefined;
+  #rollouts = 0;
   readonly #started = Promise.withResolvers<undefined>();
   #gone = Promise.withResolvers<undefined>();
   #isDraining = false;
@@ -88,11 +111,44 @@ class Team implements AsyncDisposable {
 
   whyNotReady(): string | undefined {
     if (this.#isDraining) return 'draining';
+    if (this.#config.operator !== undefined && this.#pushed === undefined) return 'no policies yet';
     return this.#ready().length === 0 ? 'no worker is ready' : undefined;
   }
 
+  async apply(config: PushedConfig): Promise<readonly PolicyRefusal[]> {
+    this.#rollouts += 1;
+    const { workers } = this.#config;
+    const rollout = new Rollout<WorkerProcess>({
+      ...{ id: this.#rollouts, config, before: this.#pushed, workers },
+    });
+    this.#rollout = rollout;
+    for (const worker of this.#ready()) this.#askToApply(worker);
+    const refusals = await rollout.outcome;
+    if (refusals.length === 0) this.#pushed = config;
+    return refusals;
+  }
+
+  /** Of all workers together: one that has lost the store is enough to say so. */
+  report(): SidecarReport {
+    const reports = [...this.#workers].flatMap(({ report }) => report ?? []);
+    const clientIpIsProxy = [...new Set(reports.flatMap((one) => one.clientIpIsProxy))].toSorted();
+    const worst = reports.find(({ store }) => store === 'down') ?? reports[0];
+    const problem = reports.find(({ storeProblem }) => storeProblem !== undefined);
+    return {
+      ...worst,
+      ...problem,
+      ...(worst?.store === undefined ? {} : { store: worst.store }),
+      clientIpIsProxy,
+    };
+  }
+
+  take(socket: Socket, route: number): void {
+    this.#routeOf.set(socket, route);
+    this.#give(socket);
+  }
+
   /** In turn over the ready workers. */
-  take(socket: Socket): void {
+  #give(socket: Socket): void {
     if (this.#isStopping) {
       socket.destroy();
       return;
@@ -100,7 +156,7 @@ class Team implements AsyncDisposable {
     const ready = this.#ready();
     this.#turn += 1;
     const worker = ready[this.#turn % Math.max(1, ready.length)];
-    if (worker?.handOver(socket) === true) return;
+    if (worker?.handOver(socket, this.#routeOf.get(socket) ?? 0) === true) return;
     this.#waiting.add(socket);
   }
 
@@ -142,10 +198,10 @@ class Team implements AsyncDisposable {
       },
       onExit: (from, how, untaken) => {
         this.#onExit(from, how);
-        for (const socket of untaken) this.take(socket);
+        for (const socket of untaken) this.#give(socket);
       },
     };
-    this.#workers.add(new WorkerProcess(events, this.#inForce));
+    this.#workers.add(new WorkerProcess(events, { files: this.#inForce, pushed: this.#pushed }));
   }
 
   #receive(worker: WorkerProcess, message: FromWorker): void {
@@ -164,6 +220,12 @@ class Team implements AsyncDisposable {
       case 'in-force':
         this.#inForce = message.bundle;
         break;
+      case 'applied':
+        if (message.id === this.#rollout?.id) this.#rollout.onAnswer(worker, message.refusals);
+        break;
+      case 'report':
+        worker.report = message.report;
+        break;
       case 'took':
       case 'metrics':
       case 'description':
@@ -175,8 +237,16 @@ class Team implements AsyncDisposable {
   #onReady(worker: WorkerProcess): void {
     worker.isReady = true;
     if (this.#isDraining) worker.send({ kind: 'drain' });
-    for (const socket of this.#waiting.takeAll()) this.take(socket);
+    for (const socket of this.#waiting.takeAll()) this.#give(socket);
+    this.#askToApply(worker);
     if (this.#ready().length === this.#config.workers) this.#started.resolve(undefined);
+  }
+
+  /** A worker that came up while a configuration is on its way began with the one before. */
+  #askToApply(worker: WorkerProcess): void {
+    const rollout = this.#rollout;
+    if (rollout?.ask(worker) !== true) return;
+    worker.send({ kind: 'config', id: rollout.id, config: rollout.config });
   }
 
   #onFailed({ pid }: WorkerProcess, failed: Failed): void {
@@ -191,6 +261,7 @@ class Team implements AsyncDisposable {
 
   #onExit(worker: WorkerProcess, how: string): void {
     this.#workers.delete(worker);
+    this.#rollout?.onExit(worker);
     if (this.#isStopping) {
       this.#checkGone();
       return;

@@ -2,8 +2,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import process from 'node:process';
-import type { Bundle } from '../../contract/bundle.ts';
-import { type FromWorker, type ToWorker, WORKER_VARIABLE } from './message.ts';
+import type { SidecarReport } from '../policy/pushed-config.ts';
+import { type FromWorker, type Inherited, type ToWorker, WORKER_VARIABLE } from './message.ts';
 
 export interface WorkerEvents {
   readonly onMessage: (worker: WorkerProcess, message: FromWorker) => void;
@@ -13,12 +13,13 @@ export interface WorkerEvents {
 
 export class WorkerProcess {
   isReady = false;
+  report: SidecarReport | undefined = undefined;
   readonly #child: ChildProcess;
   #nextId = 0;
   readonly #offered = new Map<number, Socket>();
   readonly #questions = new Map<number, (answer: FromWorker | undefined) => void>();
 
-  constructor(events: WorkerEvents, inherited: Bundle | undefined) {
+  constructor(events: WorkerEvents, inherited: Inherited) {
     const script = process.argv[1] ?? '';
     this.#child = fork(script, process.argv.slice(2), {
       env: { ...process.env, [WORKER_VARIABLE]: '1' },
@@ -47,11 +48,11 @@ export class WorkerProcess {
   }
 
   /** Hands a connection over; it stays open here until the worker says that it took it. False when the worker has gone. */
-  handOver(socket: Socket): boolean {
+  handOver(socket: Socket, route: number): boolean {
     if (!this.#child.connected) return false;
     this.#nextId += 1;
     this.#offered.set(this.#nextId, socket);
-    const message: ToWorker = { kind: 'connection', id: this.#nextId };
+    const message: ToWorker = { kind: 'connection', id: this.#nextId, route };
     this.#child.send(message, socket, { keepOpen: true }, () => undefined);
     return true;
   }

@@ -1,13 +1,15 @@
 // A worker: the data path of a sidecar whose parent holds the listener, the admin listener and the embedded store.
 import type { Socket } from 'node:net';
 import process from 'node:process';
-import type { Bundle } from '../../contract/bundle.ts';
 import { WeirError } from '../../contract/errors.ts';
 import { openConfiguredStore } from '../configured-store.ts';
 import type { Log } from '../log.ts';
+import { filePolicies } from '../policy/file-policies.ts';
+import type { ConfigTarget, PushedConfig } from '../policy/pushed-config.ts';
 import type { RunConfig } from '../run-settings.ts';
-import { openSidecar, type Sidecar } from '../sidecar.ts';
-import { type FromWorker, type ToWorker, WORKER_VARIABLE } from './message.ts';
+import { openSidecar, type Sidecar, type SidecarParts } from '../sidecar.ts';
+import type { Store } from '../store/store.ts';
+import { type FromWorker, type Inherited, type ToWorker, WORKER_VARIABLE } from './message.ts';
 import { ParentStore } from './parent-store.ts';
 
 /**
@@ -18,7 +20,7 @@ import { ParentStore } from './parent-store.ts';
 export async function runWorker(config: RunConfig, log: Log): Promise<void> {
   if (process.send === undefined) throw withoutParent();
   const done = Promise.withResolvers<undefined>();
-  const inherited = Promise.withResolvers<Bundle | undefined>();
+  const inherited = Promise.withResolvers<Inherited>();
   let lastId = 0;
   const nextId = (): number => (lastId += 1);
   const stores = {
@@ -26,14 +28,14 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
     pod: new ParentStore('pod', send, nextId),
   };
   const early: { message: Order; socket: Socket | undefined }[] = [];
-  let sidecar: Sidecar | undefined;
+  let opened: Opened | undefined;
   const endIfOver = (isOver: boolean): void => {
     if (isOver) done.resolve(undefined);
   };
   const receive = (message: ToWorker, socket: Socket | undefined): void => {
     if (message.kind === 'start') inherited.resolve(message.inherited);
-    else if (sidecar === undefined) early.push({ message, socket });
-    else void handle({ message, socket, sidecar, stores }).then(endIfOver);
+    else if (opened === undefined) early.push({ message, socket });
+    else void handle({ message, socket, stores, ...opened }).then(endIfOver);
   };
   process.on('message', receive);
   // A terminal's Ctrl-C reaches the whole group; the parent says when to end.
@@ -42,22 +44,19 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
   // Without its parent nothing can reach a worker any more.
   process.once('disconnect', () => {
     done.resolve(undefined);
-    inherited.resolve(undefined);
+    inherited.resolve({});
   });
   try {
     await using stack = new AsyncDisposableStack();
-    const store =
-      config.redis === undefined
-        ? stores.shared
-        : stack.use(await openConfiguredStore(config, log));
-    const opened = await openSidecar(shareAmongWorkers(config), {
-      ...{ log, store, podStore: stores.pod, listen: undefined },
+    const source = await openSource(config, {
+      log,
+      shared: stores.shared,
       inherited: await inherited.promise,
-      onInForce: (bundle) => {
-        send({ kind: 'in-force', bundle });
-      },
     });
-    sidecar = stack.use(opened);
+    stack.use(source.store);
+    const parts = { log, podStore: stores.pod, listens: false, ...source };
+    const sidecar = stack.use(await openSidecar(shareAmongWorkers(config), parts));
+    opened = { sidecar, target: source.target };
     send({ kind: 'ready' });
     for (const { message, socket } of early.splice(0)) receive(message, socket);
     await done.promise;
@@ -68,6 +67,75 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
     process.off('message', receive);
     process.disconnect?.();
   }
+}
+
+interface Opened {
+  readonly sidecar: Sidecar;
+  /** What the operator's configurations are put into; undefined with policies from files. */
+  readonly target: () => ConfigTarget | undefined;
+}
+
+interface Source extends Pick<SidecarParts, 'store' | 'openPolicies'>, Pick<Opened, 'target'> {}
+
+interface SourceOptions {
+  readonly log: Log;
+  readonly shared: Store;
+  readonly inherited: Inherited;
+}
+
+async function openSource(config: RunConfig, options: SourceOptions): Promise<Source> {
+  const { log, shared, inherited } = options;
+  if (config.operator !== undefined) return openPushedSource(config, options);
+  const store = config.redis === undefined ? shared : await openConfiguredStore(config, log);
+  const openPolicies = filePolicies(config, {
+    log,
+    inherited: inherited.files,
+    onInForce: (bundle) => {
+      send({ kind: 'in-force', bundle });
+    },
+  });
+  return { store, openPolicies, target: () => undefined };
+}
+
+/** How often a worker looks whether it has something to report. */
+const REPORT_EVERY_MS = 1_000;
+
+async function openPushedSource(
+  config: RunConfig,
+  { log, inherited }: SourceOptions,
+): Promise<Source> {
+  const [{ LocalTarget }, { AbsentStore }] = await Promise.all([
+    import('../policy/local-target.ts'),
+    import('../store/absent-store.ts'),
+  ]);
+  const absent = new AbsentStore();
+  let target: ConfigTarget | undefined;
+  return {
+    store: absent,
+    target: () => target,
+    async openPolicies(policyTarget) {
+      await using stack = new AsyncDisposableStack();
+      const local = stack.use(new LocalTarget(policyTarget, config, { log, absent }));
+      if (inherited.pushed !== undefined) await local.apply(inherited.pushed);
+      target = local;
+      const reporting = setInterval(reportOf(local), REPORT_EVERY_MS).unref();
+      stack.defer(() => {
+        clearInterval(reporting);
+      });
+      return stack.move();
+    },
+  };
+}
+
+function reportOf(target: ConfigTarget): () => void {
+  let told = '';
+  return () => {
+    const report = target.report();
+    const text = JSON.stringify(report);
+    if (text === told) return;
+    told = text;
+    send({ kind: 'report', report });
+  };
 }
 
 function withoutParent(): WeirError {
@@ -86,27 +154,29 @@ function shareAmongWorkers(config: RunConfig): RunConfig {
 /** What comes after the first message. */
 type Order = Exclude<ToWorker, { kind: 'start' }>;
 
-interface Delivery {
+interface Delivery extends Opened {
   readonly message: Order;
   readonly socket: Socket | undefined;
-  readonly sidecar: Sidecar;
   readonly stores: Readonly<Record<'shared' | 'pod', ParentStore>>;
 }
 
 /** Settles to true when the worker is over. */
-async function handle({ message, socket, sidecar, stores }: Delivery): Promise<boolean> {
+async function handle({ message, socket, sidecar, target, stores }: Delivery): Promise<boolean> {
   switch (message.kind) {
     case 'connection':
       // The client may be gone by now: then there is no handle.
       // Not a byte has been read before the parent knows.
       send({ kind: 'took', id: message.id });
-      if (socket !== undefined) sidecar.proxy.adopt(socket);
+      if (socket !== undefined) sidecar.routes.proxy(message.route)?.adopt(socket);
+      return false;
+    case 'config':
+      await apply(message.id, message.config, target());
       return false;
     case 'drain':
       sidecar.startDraining();
       return false;
     case 'stop':
-      await sidecar.proxy.stop(message.graceMs);
+      await sidecar.routes.stop(message.graceMs);
       return true;
     case 'ask':
       answer(message.id, message.what, sidecar);
@@ -122,6 +192,15 @@ async function handle({ message, socket, sidecar, stores }: Delivery): Promise<b
       }
       return false;
   }
+}
+
+async function apply(
+  id: number,
+  config: PushedConfig,
+  target: ConfigTarget | undefined,
+): Promise<void> {
+  const refusals = (await target?.apply(config)) ?? [];
+  send({ kind: 'applied', id, refusals });
 }
 
 function answer(id: number, what: 'metrics' | 'describe', sidecar: Sidecar): void {

@@ -17,7 +17,10 @@ export class StreamWorld implements BundleProvider, PodDirectory {
   readonly #listeners = new Set<(pods: ReadonlySet<string> | 'all') => void>();
   policies: readonly CompiledPolicy[] = [];
   /** Policies of single pods, instead of `policies`. */
-  readonly ofPod: Map<string, readonly CompiledPolicy[]> = new Map();
+  readonly ofPod: Map<string, readonly CompiledPolicy[]> = new Map<
+    string,
+    readonly CompiledPolicy[]
+  >();
   held: readonly string[] = [];
   settings: SidecarSettings = {};
   ca: string | undefined = undefined;
@@ -124,18 +127,22 @@ export class TokenReviews implements Pick<KubeApi, 'post'> {
   #review(token: string, asked: readonly string[]): unknown {
     const claims = this.#tokens.get(token);
     if (claims === undefined || claims.authenticated === false) return { authenticated: false };
-    const { podUid, namespace = 'shop', serviceAccount = 'default' } = claims;
     const has = claims.audiences ?? [STREAM_AUDIENCE];
     const audiences = asked.filter((one) => has.includes(one));
     if (this.readsAudiences && audiences.length === 0) return { authenticated: false };
-    const extra = podUid === undefined ? {} : { 'authentication.kubernetes.io/pod-uid': [podUid] };
-    return {
-      authenticated: true,
-      ...(this.readsAudiences ? { audiences } : {}),
-      user: {
-        username: claims.username ?? `system:serviceaccount:${namespace}:${serviceAccount}`,
-        extra,
-      },
-    };
+    const seen = this.readsAudiences ? { audiences } : {};
+    return { authenticated: true, ...seen, user: userOf(claims) };
   }
+}
+
+function userOf({
+  podUid,
+  namespace = 'shop',
+  serviceAccount = 'default',
+  username,
+}: TokenClaims): unknown {
+  return {
+    username: username ?? `system:serviceaccount:${namespace}:${serviceAccount}`,
+    extra: podUid === undefined ? {} : { 'authentication.kubernetes.io/pod-uid': [podUid] },
+  };
 }

@@ -1,0 +1,141 @@
+// The ways through a sidecar: one listener, gate and proxy for each port of the application. They share the limiter and
+// their numbers, and are drained and stopped together.
+import type { Log } from './log.ts';
+import { EnforcingGate } from './enforcement/enforcing-gate.ts';
+import { type AccessLine, AccessLog } from './proxy/access-log.ts';
+import type { ProxyCounters } from './proxy/proxy-counters.ts';
+import type { ProxyOptions } from './proxy/proxy-options.ts';
+import { openProxy, type Proxy, type ProxyDependencies } from './proxy/proxy.ts';
+import { Address, Networks, readAddress } from './rules/address.ts';
+import type { RunConfig } from './run-settings.ts';
+import type { HostPort } from './setting.ts';
+import { systemClock } from './store/clock.ts';
+import type { Limiter } from './store/limiter.ts';
+import type { GuardedPort } from './policy/bundle-switch.ts';
+
+/** One gate for each upstream, with numbers in common. */
+export function openGates(
+  config: RunConfig,
+  limiter: Limiter,
+  onForwarded: (policy: string, rule: string) => void,
+): readonly GuardedPort[] {
+  const networks = config.debugFrom.length === 0 ? undefined : new Networks(config.debugFrom);
+  const address = new Address();
+  const gates: GuardedPort[] = [];
+  for (const { port } of config.upstream) {
+    const gate = new EnforcingGate({
+      limiter,
+      nowUs: () => systemClock.nowUs(),
+      mayDebug:
+        networks === undefined
+          ? undefined
+          : (peer) => readAddress(peer, address) && networks.has(address),
+      onForwarded,
+      numbers: gates[0]?.gate,
+    });
+    gates.push({ gate, port });
+  }
+  return gates;
+}
+
+export class Routes implements AsyncDisposable {
+  readonly counters: ProxyCounters;
+  readonly #proxies: readonly Proxy[];
+
+  private constructor(proxies: readonly Proxy[], counters: ProxyCounters) {
+    this.#proxies = proxies;
+    this.counters = counters;
+  }
+
+  /** `listens`: false = connections are handed in through `adopt`. Throws LISTEN_FAILED. */
+  static async open(
+    config: RunConfig,
+    gates: readonly GuardedPort[],
+    { log, listens }: { readonly log: Log; readonly listens: boolean },
+  ): Promise<Routes> {
+    await using stack = new AsyncDisposableStack();
+    const proxies: Proxy[] = [];
+    for (const [i, { gate }] of gates.entries()) {
+      const options = proxyOptions(config, i, listens ? config.listen[i] : undefined);
+      const dependencies = proxyDependencies(config, log, proxies[0]?.counters);
+      proxies.push(stack.use(await openProxy(options, gate, dependencies)));
+    }
+    const [first] = proxies;
+    if (first === undefined) throw new RangeError('a sidecar without a route');
+    // From here on they are the caller's.
+    stack.move();
+    return new Routes(proxies, first.counters);
+  }
+
+  /** Where requests are taken, port 0 resolved, in the order of --listen. */
+  get addresses(): readonly HostPort[] {
+    return this.#proxies.map(({ address }) => address);
+  }
+
+  /** The proxy of the n-th --listen. */
+  proxy(index: number): Proxy | undefined {
+    return this.#proxies[index];
+  }
+
+  startDraining(): void {
+    for (const proxy of this.#proxies) proxy.startDraining();
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    await Promise.all(this.#proxies.map((proxy) => proxy.stop(graceMs)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop(0);
+  }
+}
+
+function proxyOptions(
+  config: RunConfig,
+  index: number,
+  listen: HostPort | undefined,
+): ProxyOptions {
+  const upstream = config.upstream[index];
+  if (upstream === undefined) throw new RangeError('a listener without an upstream');
+  return {
+    ...(listen === undefined ? {} : { listen: { ...listen, ipv4Fallback: true } }),
+    upstream,
+    limits: {
+      maxHeadBytes: config.maxHeaderBytes,
+      maxFieldLines: config.maxHeaders,
+      maxTargetBytes: config.maxUrlBytes,
+    },
+    timeouts: {
+      headMs: config.headerTimeout,
+      idleMs: config.idleTimeout,
+      connectMs: config.connectTimeout,
+      responseMs: config.upstreamTimeout,
+      clientStallMs: config.bodyTimeout,
+      upstreamStallMs: config.streamTimeout,
+      tunnelIdleMs: config.tunnelTimeout,
+      upstreamIdleMs: config.upstreamIdleTimeout,
+    },
+    maxConnections: config.maxConnections,
+    ...(config.via === undefined ? {} : { via: config.via }),
+  };
+}
+
+function proxyDependencies(
+  config: RunConfig,
+  log: Log,
+  counters: ProxyCounters | undefined,
+): ProxyDependencies {
+  const share = config.accessLog;
+  const write = (line: AccessLine): void => {
+    log.info({ event: 'access', ...line }, 'access');
+  };
+  return {
+    now: () => performance.now(),
+    wallClock: () => Date.now(),
+    ...(share === 0 ? {} : { accessLog: new AccessLog({ share, random: Math.random, write }) }),
+    onFault: (error) => {
+      log.error({ event: 'fault', err: error }, 'a bug was contained in one connection');
+    },
+    counters,
+  };
+}
