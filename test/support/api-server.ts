@@ -35,6 +35,8 @@ export interface SeenRequest {
   readonly kind: 'list' | 'watch' | 'other';
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
+  /** The client's: equal for requests over one connection. */
+  readonly port: number | undefined;
 }
 
 interface HistoryEntry {
@@ -162,7 +164,7 @@ export class ApiServerStandIn implements AsyncDisposable {
     const body = await textOf(request);
     const kind = kindOf(request.method, url);
     const { method = 'GET', headers } = request;
-    this.requests.push({ method, url, kind, headers, body });
+    this.requests.push({ method, url, kind, headers, body, port: request.socket.remotePort });
     if (kind === 'list') await this.#list(url, response);
     else if (kind === 'watch') await this.#watch(url, response);
     else if (method === 'GET') this.#get(url, response);
