@@ -47,7 +47,7 @@ module.exports = {
       comment: 'Decisions stay testable without a socket, a file or a clock.',
       severity: 'error',
       from: {
-        path: '^(contract|crds|sidecar/http1|sidecar/limiter|sidecar/rules|sidecar/counters)/',
+        path: '^(contract|crds|sidecar/http1|sidecar/limiter|sidecar/rules|sidecar/counters|operator/policy)/',
         pathNot: '[.]test[.]ts$',
       },
       to: {

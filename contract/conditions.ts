@@ -1,9 +1,9 @@
 // What the status of a policy may say. docs/conditions.md gives cause and remedy of each reason; a test holds the
 // two lists equal in both directions.
 
-/** Every condition with its reasons: those of `True`, then those of `False` and `Unknown`. */
+/** Every condition with its reasons: that of all being well, then the others; the first of these that holds is told. */
 export const conditionReasons = {
-  Accepted: ['Accepted', 'InvalidCEL', 'TooLarge', 'UnsupportedField', 'Invalid'],
+  Accepted: ['Accepted', 'UnsupportedField', 'InvalidCEL', 'TooLarge', 'Invalid'],
   ResolvedRefs: [
     'ResolvedRefs',
     'KeySetPending',
@@ -15,7 +15,6 @@ export const conditionReasons = {
   Programmed: ['Programmed', 'NotAccepted', 'NoSidecars', 'Rejected', 'SidecarTooOld', 'Pending'],
   Enforced: [
     'Enforced',
-    'ClientIPIsProxy',
     'NotAccepted',
     'Disabled',
     'NoMatchingPods',
@@ -24,6 +23,7 @@ export const conditionReasons = {
     'Shadow',
     'Bypassable',
     'StoreUnavailable',
+    'ClientIPIsProxy',
   ],
 } as const;
 

@@ -13,6 +13,12 @@ export interface RefusingPod {
   readonly refusal: PolicyRefusal;
 }
 
+export interface UnablePod {
+  readonly pod: ObservedPod;
+  /** What the policy uses that the sidecar does not know. */
+  readonly features: readonly string[];
+}
+
 export interface PodTally {
   /** Pods that asked for a sidecar, or asked for something we do not understand. */
   readonly matched: readonly ObservedPod[];
@@ -25,7 +31,7 @@ export interface PodTally {
   /** Of these, sidecars that run the newest generation. */
   readonly programmed: readonly ReportingPod[];
   readonly rejected: readonly RefusingPod[];
-  readonly tooOld: readonly ObservedPod[];
+  readonly tooOld: readonly UnablePod[];
   readonly storeDown: readonly ObservedPod[];
   /** Rules that count a proxy's address as the client's, sorted. */
   readonly behindProxy: readonly string[];
@@ -49,7 +55,7 @@ export function tallyPods({ policy, pods }: PolicyObservation): PodTally {
     expected,
     programmed: reporting.filter(({ report }) => report.generations.get(uid) === generation),
     rejected: reporting.flatMap((pod) => refusing(pod, policy)),
-    tooOld: reporting.filter(({ report }) => report.tooOldFor.includes(uid)),
+    tooOld: reporting.flatMap((pod) => unable(pod, policy)),
     storeDown: reporting.filter(({ report }) => report.store === 'down'),
     behindProxy: [...new Set(reporting.flatMap(({ report }) => report.clientIpIsProxy))]
       .filter((rule) => rule.startsWith(prefix))
@@ -70,4 +76,12 @@ function refusing(
     (one) => one.uid === uid && one.generation === generation,
   );
   return refusal === undefined ? [] : [{ pod, refusal }];
+}
+
+function unable(
+  pod: ReportingPod,
+  { uid, generation }: { readonly uid: string; readonly generation: number },
+): UnablePod[] {
+  const found = pod.report.tooOld.find((one) => one.uid === uid && one.generation === generation);
+  return found === undefined ? [] : [{ pod, features: found.features }];
 }

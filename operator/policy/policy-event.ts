@@ -8,9 +8,9 @@ import type { PolicyObservation } from './policy-observation.ts';
 import type { Transition } from './policy-status.ts';
 import { bounded, listed } from './wording.ts';
 
-/** As `events.k8s.io/v1`: a note of at most 1 024 characters. */
+/** An Event to be recorded; the note has at most 1 024 characters. */
 export interface EventPlan {
-  readonly about: ObjectReference;
+  readonly regarding: ObjectReference;
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   /** What was being done, in one CamelCase word. */
@@ -35,9 +35,9 @@ export function transitionEvents(
   { policy }: PolicyObservation,
   transitions: readonly Transition[],
 ): readonly EventPlan[] {
-  const about = policyReference(policy);
+  const regarding = policyReference(policy);
   return transitions.filter(isNews).map(({ condition }) => ({
-    about,
+    regarding,
     type: typeOf(condition),
     reason: condition.reason,
     action: condition.type,
@@ -63,9 +63,9 @@ function typeOf({ status, reason }: ConditionState): EventPlan['type'] {
 
 /** One Event for each pair of rules that conflict. */
 export function conflictEvents({ policy, conflicts }: PolicyObservation): readonly EventPlan[] {
-  const about = policyReference(policy);
+  const regarding = policyReference(policy);
   return conflicts.map(({ message }) => ({
-    about,
+    regarding,
     type: 'Warning',
     reason: 'RuleConflict',
     action: 'Compile',
@@ -82,8 +82,8 @@ export function bypassEvents(
   return findings.flatMap((finding) => {
     const tail = `so policy ${policy.namespace}/${policy.name} does not limit it for pod ${listed(finding.pods)}. Then run kubectl rollout restart where pods were changed.`;
     const note = bounded(`${describeBypass(finding)}, ${tail}`, NOTE_MAX);
-    return subjectsOf(finding, ownerOf).map((about) => ({
-      about,
+    return subjectsOf(finding, ownerOf).map((regarding) => ({
+      regarding,
       type: 'Warning' as const,
       reason: 'Bypassable',
       action: 'Bypass',

@@ -40,8 +40,10 @@ function notEverywhere(observation: PolicyObservation, tally: PodTally): Program
     return because('Rejected', text);
   }
   if (tooOld.length > 0) {
-    const names = listed(tooOld.map(({ name }) => name));
-    const text = `The sidecar of pod ${names} is too old for this policy: restart the workload to get the present one.`;
+    const names = listed(tooOld.map(({ pod }) => pod.name));
+    const features = listed([...new Set(tooOld.flatMap((one) => one.features))].toSorted());
+    const unknown = features === '' ? '' : ` (${features})`;
+    const text = `The sidecar of pod ${names} is too old for this policy${unknown}: restart the workload to get the present one.`;
     return because('SidecarTooOld', text);
   }
   return pending(observation, tally);

@@ -1,23 +1,21 @@
-// What sidecars said about themselves last, as the stream heard it here or on another replica.
-import type { ConfigOrigin, PolicyRefusal } from '../../contract/stream.ts';
+// What a sidecar said about itself last, as the stream heard it here or on another replica. The registry of the
+// stream server holds more; this is what the status of a policy is made from.
+import type { PolicyRefusal } from '../../contract/stream.ts';
 
 export interface SidecarReport {
-  /** False = the last word of one that went away moments ago. */
-  readonly isConnected: boolean;
-  /** Of the bundle in force. */
-  readonly version: string;
   /** Generation in force, by policy uid. */
   readonly generations: ReadonlyMap<string, number>;
   readonly refusals: readonly PolicyRefusal[];
-  /** Uids of policies that were not sent, since this sidecar cannot run them. */
-  readonly tooOldFor: readonly string[];
-  readonly origin: ConfigOrigin;
-  /** Absent = nothing was asked of the store yet. */
-  readonly store?: 'up' | 'down';
-  /** As `<namespace>/<policy>/<rule>`. */
+  /** Policies that were not sent, since this sidecar does not know what they use. */
+  readonly tooOld: readonly {
+    readonly uid: string;
+    readonly generation: number;
+    readonly features: readonly string[];
+  }[];
+  /** Undefined = nothing was asked of the store yet. */
+  readonly store: 'up' | 'down' | undefined;
+  /** Rules, as `<namespace>/<policy>/<rule>`. */
   readonly clientIpIsProxy: readonly string[];
-  /** Of the product. */
-  readonly sidecarVersion: string;
 }
 
 /** By pod uid; undefined = never heard of, or long ago. */

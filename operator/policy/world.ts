@@ -165,6 +165,14 @@ export class World {
     return this.#matches.sizeOf(group);
   }
 
+  /** Uids of pods that run a policy of the group, those that count and those that are about to end. */
+  podsInGroup(group: string): readonly string[] {
+    const [key = '', workload] = group.split('|');
+    return this.podsOf(key)
+      .filter((pod) => workload === '' || pod.workload.id === workload)
+      .map(({ record }) => record.uid);
+  }
+
   /** Addresses of the key sets that policies need. */
   keySetUris(): Iterable<string> {
     return this.#policiesWithKeys.groups();
