@@ -10,6 +10,7 @@ const catalogue = {
   STORE_SETTINGS_INVALID: 'the store settings are not valid',
   ADMIN_UNREACHABLE: 'the admin listener could not be reached',
   KUBE_CONFIG_INVALID: 'the access to the Kubernetes API is not configured',
+  CERTIFICATE_INVALID: 'the certificate cannot be used',
 } as const;
 
 export type ErrorCode = keyof typeof catalogue;

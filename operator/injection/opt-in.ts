@@ -1,4 +1,5 @@
-// Whether a pod asks for a sidecar. The annotation beats the pod's label, which beats the namespace's label.
+// Whether a pod asks for a sidecar. The annotation beats the pod's label, which beats the namespace's label: the same
+// order as in the conditions of the webhook's entries, which decide whether we are asked at all.
 import { annotations } from '../../contract/names.ts';
 import type { PodMetadata } from './pod.ts';
 
@@ -15,13 +16,17 @@ export function optInOf(
   namespaceLabels: Readonly<Record<string, string>>,
 ): OptIn {
   const key = annotations.inject;
-  const said = [
-    { where: `metadata.annotations[${key}]`, given: written[key] },
-    { where: `metadata.labels[${key}]`, given: labels[key] },
-    { where: `metadata.labels[${key}] of the namespace`, given: namespaceLabels[key] },
-  ].find(({ given }) => given !== undefined && given !== '');
-  if (said?.given === undefined) return { kind: 'unsaid' };
-  const { where, given } = said;
+  const onPod = written[key] ?? labels[key] ?? '';
+  // An empty value is as good as none.
+  const given = onPod === '' ? (namespaceLabels[key] ?? '') : onPod;
+  if (given === '') return { kind: 'unsaid' };
   const kind = KINDS.find((one) => one === given);
-  return kind === undefined ? { kind: 'invalid', where, given } : { kind };
+  if (kind !== undefined) return { kind };
+  return { kind: 'invalid', where: whereOf(onPod !== '', written[key] !== undefined), given };
+}
+
+function whereOf(isOnPod: boolean, isAnnotation: boolean): string {
+  const key = annotations.inject;
+  if (!isOnPod) return `metadata.labels[${key}] of the namespace`;
+  return isAnnotation ? `metadata.annotations[${key}]` : `metadata.labels[${key}]`;
 }

@@ -1,0 +1,46 @@
+// What a PEM text says, and whether it can serve: read by Node itself.
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { WeirError } from '../../contract/errors.ts';
+import type { Validity } from './rotation.ts';
+
+/** Of the first certificate in the text. Throws CERTIFICATE_INVALID; `what` names it for a person. */
+export function validityOf(pem: string, what: string): Validity {
+  const { validFromDate, validToDate } = parseCertificate(pem, what);
+  return { notBeforeMs: validFromDate.getTime(), notAfterMs: validToDate.getTime() };
+}
+
+/** Throws CERTIFICATE_INVALID when the key is not the certificate's, or the certificate is over. */
+export function checkPair(
+  { cert, key }: { readonly cert: string; readonly key: string },
+  what: string,
+  nowMs: number,
+): void {
+  const certificate = parseCertificate(cert, what);
+  if (!certificate.checkPrivateKey(parseKey(key, what))) {
+    throw invalid(what, 'the private key is not the one of the certificate');
+  }
+  if (certificate.validToDate.getTime() <= nowMs) {
+    throw invalid(what, `it ended on ${certificate.validToDate.toISOString()}`);
+  }
+}
+
+function parseCertificate(pem: string, what: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (cause) {
+    throw invalid(what, 'it is no certificate in PEM form', cause);
+  }
+}
+
+function parseKey(pem: string, what: string): ReturnType<typeof createPrivateKey> {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    // The cause may quote the key.
+    throw invalid(what, 'its key is no private key in PEM form');
+  }
+}
+
+export function invalid(what: string, problem: string, cause?: unknown): WeirError {
+  return new WeirError('CERTIFICATE_INVALID', { what, problem }, { cause });
+}
