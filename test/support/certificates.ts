@@ -3,11 +3,13 @@
 // x509 wants a Reflect with metadata before it is loaded.
 import 'reflect-metadata';
 import {
+  AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
   PemConverter,
   SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
   X509CertificateGenerator,
   type Extension,
   type X509Certificate,
@@ -68,7 +70,11 @@ export async function makeAuthority(): Promise<Authority> {
     name: 'CN=ca',
     signingAlgorithm: algorithm,
     keys,
-    extensions: [new BasicConstraintsExtension(true, undefined, true)],
+    // Told apart by their keys: two authorities of one name may stand in one bundle.
+    extensions: [
+      new BasicConstraintsExtension(true, undefined, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
   });
   return { certificate, keys };
 }
@@ -87,7 +93,10 @@ export async function sign(
     publicKey: keys.publicKey,
     signingKey: authority.keys.privateKey,
     signingAlgorithm: algorithm,
-    extensions,
+    extensions: [
+      ...extensions,
+      await AuthorityKeyIdentifierExtension.create(authority.keys.publicKey),
+    ],
   });
   const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
   return { cert: pem(certificate), key: `${PemConverter.encode(key, 'PRIVATE KEY')}\n` };

@@ -15,6 +15,8 @@ export interface SidecarOptions {
   readonly files?: Readonly<Record<string, string>>;
   /** A folder of policies shared with other processes. */
   readonly folder?: PolicyFolder;
+  /** Where rules come from instead of files, such as `--operator` with its settings. */
+  readonly source?: readonly string[];
   readonly upstreamPort: number;
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -61,6 +63,8 @@ export class PolicyFolder implements AsyncDisposable {
 
 export class SidecarProcess implements AsyncDisposable {
   readonly port: number;
+  /** Of every --listen, in order. */
+  readonly ports: readonly number[];
   readonly adminPort: number;
   readonly pid: number;
   /** Every line of the log so far. */
@@ -74,6 +78,7 @@ export class SidecarProcess implements AsyncDisposable {
     this.#exited = parts.exited;
     this.log = parts.log;
     this.port = portOf(ready.listen);
+    this.ports = (ready.listens ?? [ready.listen]).map(portOf);
     this.adminPort = portOf(ready.admin);
     this.pid = parts.child.pid ?? 0;
     this.#folder = folder;
@@ -81,18 +86,12 @@ export class SidecarProcess implements AsyncDisposable {
 
   /** Starts the process and waits for its ready line. Rejects with what it printed when it ends before. */
   static async open(options: SidecarOptions): Promise<SidecarProcess> {
-    const own =
-      options.folder === undefined ? await PolicyFolder.open(options.files ?? {}) : undefined;
-    const folder = options.folder ?? own;
+    const needsFolder = options.folder === undefined && options.source === undefined;
+    const own = needsFolder ? await PolicyFolder.open(options.files ?? {}) : undefined;
+    const source = options.source ?? ['--policy', (options.folder ?? own)?.path ?? ''];
     const parts = start(
       [
-        ...[
-          'run',
-          '--policy',
-          folder?.path ?? '',
-          '--upstream',
-          `127.0.0.1:${options.upstreamPort}`,
-        ],
+        ...['run', ...source, '--upstream', `127.0.0.1:${options.upstreamPort}`],
         ...['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0', ...(options.flags ?? [])],
       ],
       options.env,
@@ -185,6 +184,7 @@ export async function runWeir(
 
 interface Ready {
   readonly listen: string;
+  readonly listens?: readonly string[];
   readonly admin: string;
 }
 
