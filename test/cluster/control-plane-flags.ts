@@ -81,6 +81,8 @@ export function controllerFlags(layout: ControlPlaneLayout): string[] {
     ...['--kube-api-qps', '300', '--kube-api-burst', '600'],
     // Else it makes a folder under /usr/libexec.
     ...['--flex-volume-plugin-dir', `${folder}/volume-plugins`],
+    // Nodes here never report, and would be found dead, with their pods.
+    ...['--controllers', '*,-node-lifecycle-controller'],
     ...['--leader-elect=false', '--profiling=false'],
   ];
 }

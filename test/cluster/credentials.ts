@@ -1,4 +1,6 @@
 // Who is who in a control plane of our own: one authority signs the servers and everybody who may ask them.
+// x509 wants a Reflect with metadata before it is loaded.
+import 'reflect-metadata';
 import { ExtendedKeyUsage, ExtendedKeyUsageExtension, PemConverter } from '@peculiar/x509';
 import { SubjectAlternativeNameExtension } from '@peculiar/x509';
 import { generateKeyPairSync } from 'node:crypto';

@@ -1,10 +1,13 @@
 // Makes pods look as if a kubelet ran them, where none does: Running and Ready, with an address, so that rollouts
-// complete and Services get their endpoints. Pods are not bound to a node, so their deletion is immediate.
+// complete and Services get their endpoints. Pods are bound to a node that exists by name only; deleted ones go at
+// once for as long as this runs.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiClient } from './api-client.ts';
 import { listAt, textAt, valueAt } from './json-value.ts';
 
 const POLL_MS = 100;
+/** Endpoints are given to pods of known nodes only. */
+const NODE = 'fake-kubelet';
 /** The second half of 198.18.0.0/15 (RFC 2544) is meant for tests and routed nowhere. */
 const NETWORK = '198.19';
 /** `.0` and `.255` are left out of each row. */
@@ -45,18 +48,36 @@ export class FakeKubelet implements AsyncDisposable {
     const { signal } = this.#ended;
     while (!signal.aborted) {
       // The API server may be away; that is what some tests are about.
-      await this.#runPending().catch(() => undefined);
+      await this.#look().catch(() => undefined);
       await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  async #runPending(): Promise<void> {
-    const { body } = await this.#api.request(
-      'GET',
-      '/api/v1/pods?fieldSelector=status.phase%3DPending',
-    );
+  async #look(): Promise<void> {
+    const { body } = await this.#api.request('GET', '/api/v1/pods');
     const pods = listAt(body, 'items').filter((pod) => !this.#options.isIgnored?.(pod));
-    await Promise.all(pods.map((pod) => writeRunning(this.#api, pod, this.#ipOf(pod))));
+    await Promise.all(pods.map((pod) => this.#bringAlong(pod)));
+  }
+
+  async #bringAlong(pod: unknown): Promise<void> {
+    if (valueAt(pod, 'metadata', 'deletionTimestamp') !== undefined) {
+      await this.#api.request('DELETE', `${pathOf(pod)}?gracePeriodSeconds=0`);
+    } else if (valueAt(pod, 'status', 'phase') === 'Pending') {
+      if (valueAt(pod, 'spec', 'nodeName') === undefined) await this.#bind(pod);
+      await writeRunning(this.#api, pod, this.#ipOf(pod));
+    }
+  }
+
+  /** The node is there from the first pod on. */
+  async #bind(pod: unknown): Promise<void> {
+    const metadata = { name: NODE };
+    const node = { apiVersion: 'v1', kind: 'Node', metadata };
+    if ((await this.#api.request('GET', `/api/v1/nodes/${NODE}`)).status === 404) {
+      await this.#api.request('POST', '/api/v1/nodes', { body: node });
+    }
+    const target = { apiVersion: 'v1', kind: 'Node', name: NODE };
+    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: nameOf(pod), target };
+    await this.#api.request('POST', `${pathOf(pod)}/binding`, { body: binding });
   }
 
   #ipOf(pod: unknown): string {
@@ -73,8 +94,8 @@ export async function markPodRunning(
   { namespace, name }: PodName,
   { ip }: { readonly ip: string },
 ): Promise<void> {
-  const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
-  const { status, body } = await api.request('GET', path);
+  const url = `/api/v1/namespaces/${namespace}/pods/${name}`;
+  const { status, body } = await api.request('GET', url);
   if (status !== 200) throw new Error(`no pod ${namespace}/${name}: ${textAt(body, 'message')}`);
   const patched = await writeRunning(api, body, ip);
   if (patched.status !== 200) {
@@ -87,10 +108,18 @@ async function writeRunning(
   pod: unknown,
   ip: string,
 ): Promise<{ readonly status: number; readonly body: unknown }> {
-  const path = `/api/v1/namespaces/${textAt(pod, 'metadata', 'namespace')}/pods/${textAt(pod, 'metadata', 'name')}`;
   const body = { status: runningStatus(pod, { ip, now: new Date().toISOString() }) };
   const contentType = 'application/merge-patch+json';
-  return api.request('PATCH', `${path}/status`, { body, contentType });
+  return api.request('PATCH', `${pathOf(pod)}/status`, { body, contentType });
+}
+
+function nameOf(pod: unknown): PodName {
+  return { namespace: textAt(pod, 'metadata', 'namespace'), name: textAt(pod, 'metadata', 'name') };
+}
+
+function pathOf(pod: unknown): string {
+  const { namespace, name } = nameOf(pod);
+  return `/api/v1/namespaces/${namespace}/pods/${name}`;
 }
 
 const CONDITIONS = ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'];
