@@ -3,9 +3,9 @@
 import type { Random } from '../clock.ts';
 
 /** As client-go's reflector. */
-export const FIRST_WAIT_MS = 800;
+const FIRST_WAIT_MS = 800;
 /** With its jitter of up to once more: 30 s at most. */
-export const MOST_BASE_MS = 15_000;
+const MOST_BASE_MS = 15_000;
 /** Healthy for so long: what failed before says nothing any more. */
 export const HEALTHY_AFTER_MS = 120_000;
 

@@ -7,7 +7,7 @@ import type { ClusterAccess, TlsIdentity } from './credentials.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 
 /** A call that takes longer is lost: nothing but a list is slow on a server that is well. */
-export const CALL_DEADLINE_MS = 30_000;
+const CALL_DEADLINE_MS = 30_000;
 /** A half-open connection is found in 40 s: 30 s of silence, then Node's 10 probes a second apart. */
 const KEEP_ALIVE_PROBE_MS = 30_000;
 /** The API server keeps an idle connection for 3 minutes: we let go first. */

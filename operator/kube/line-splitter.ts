@@ -2,7 +2,7 @@
 // bytes and decoded whole: no split of the stream can break a character.
 
 /** An API server takes objects of 3 MiB; JSON escapes and metadata may multiply it. Above it is no Kubernetes. */
-export const MOST_LINE_BYTES: number = 16 * 1024 * 1024;
+const MOST_LINE_BYTES = 16 * 1024 * 1024;
 
 const LINE_FEED = 0x0a;
 

@@ -1,7 +1,7 @@
 // A local copy of a collection that is always on its way to the server's state. It promises: every change is told once,
 // in order per object; a deletion missed while away is told with the last known object; nothing a handler or the server
 // does ends it. It refuses to interpret versions: they are compared for equality only.
-import type { Collection, KubeCollections } from './collection.ts';
+import type { Collection } from './collection.ts';
 import { CollectionFollower, type FollowerContext } from './collection-follower.ts';
 import { keyOf, type KubeObject, type Resource } from './object.ts';
 import { Partition, PartitionedStore, type Change, type Store } from './object-store.ts';
@@ -19,7 +19,6 @@ export interface ReflectorOptions<Type extends KubeObject> {
 
 /** `collections`: the client. The rest is shared by all reflectors of a process. */
 export type ReflectorContext = FollowerContext;
-export type { KubeCollections };
 
 /** Must return at once; what it throws is logged and counted, and the reflector goes on. */
 export type ChangeHandler<Type extends KubeObject> = (change: Change<Type>) => void;

@@ -3,12 +3,12 @@
 import type { ObjectReference } from '../kube/object.ts';
 
 /** As client-go's spam filter: 25 at once for one object, then one in 5 minutes. */
-export const BURST = 25;
-export const REFILL_MS = 300_000;
+const BURST = 25;
+const REFILL_MS = 300_000;
 /** A pause of so long ends a series: what comes then is news. */
-export const SERIES_ENDS_AFTER_MS = 360_000;
+const SERIES_ENDS_AFTER_MS = 360_000;
 /** Objects and series remembered; beyond it the longest unused are forgotten, which at worst writes one Event more. */
-export const MOST_REMEMBERED = 4096;
+const MOST_REMEMBERED = 4096;
 
 export interface Occurrence {
   readonly regarding: ObjectReference;

@@ -20,7 +20,7 @@ import {
   type Observation,
 } from './lease-plan.ts';
 
-export const leaseResource: Resource = {
+const leaseResource: Resource = {
   group: 'coordination.k8s.io',
   version: 'v1',
   plural: 'leases',

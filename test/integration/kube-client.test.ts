@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
@@ -9,6 +12,7 @@ import { ApiError } from '../../operator/kube/api-error.ts';
 import { clientOf, openKubeClient } from '../../operator/kube/client.ts';
 import { openAccount } from '../../operator/kube/credentials.ts';
 import { ApiServerStandIn, configMaps, type ConfigMap } from '../support/api-server.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { SteppedClock } from '../support/stepped-clock.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(10_000);
@@ -150,6 +154,43 @@ describe('the client', () => {
       assert.ok(error instanceof WeirError, name);
       assert.deepEqual([error.code, error.details['file']], ['KUBE_CONFIG_INVALID', file]);
     }
+  });
+
+  it('takes a rotated CA without a restart, and trusts no other', async () => {
+    await using old = await makeCertificates();
+    await using next = await makeCertificates();
+    const pair = async ({
+      folder: where,
+    }: {
+      folder: string;
+    }): Promise<{ cert: string; key: string }> => ({
+      cert: await readFile(path.join(where, 'server.crt'), 'utf8'),
+      key: await readFile(path.join(where, 'server.key'), 'utf8'),
+    });
+    const server = createServer(await pair(old), (_request, response) => {
+      response.end('{}');
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const { port } = server.address() as AddressInfo;
+    await using files = await folder({ token: 't', 'ca.crt': old.ca, namespace: 'mine' });
+    const clock = new SteppedClock();
+    const url = new URL(`https://127.0.0.1:${port}`);
+    const access = await openAccount({ server: url, folder: files.path, clock });
+    await using client = clientOf(access);
+    await client.read('/version', signal());
+
+    server.setSecureContext(await pair(next));
+    server.closeAllConnections();
+    await assert.rejects(client.read('/version', signal()), { reason: 'Unreachable' });
+    await writeFile(path.join(files.path, 'ca.crt'), next.ca);
+    await clock.advance(60_000);
+
+    assert.deepEqual(await client.read('/version', signal()), {});
   });
 
   it("reads a pod's token again after a minute, and at once when it was refused", async () => {
