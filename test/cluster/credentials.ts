@@ -15,11 +15,13 @@ export interface User {
   readonly groups?: readonly string[];
 }
 
+type OwnUser = 'admin' | 'controller-manager';
+
 /** The user to whom everything is allowed, and the programs of the control plane. */
-const USERS = {
+const USERS: Readonly<Record<OwnUser, User>> = {
   admin: { name: 'admin', groups: ['system:masters'] },
   'controller-manager': { name: 'system:kube-controller-manager' },
-} satisfies Record<string, User>;
+};
 
 export class Credentials {
   readonly folder: string;
@@ -50,7 +52,7 @@ export class Credentials {
   }
 
   /** Writes a kubeconfig of the user, who proves itself by a certificate. Returns its path. */
-  async writeUserConfig(server: string, user: User | keyof typeof USERS): Promise<string> {
+  async writeUserConfig(server: string, user: User | OwnUser): Promise<string> {
     const who = typeof user === 'string' ? USERS[user] : user;
     const name = encodeURIComponent(who.name);
     await this.#writeClient(name, who);

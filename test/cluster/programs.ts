@@ -137,7 +137,7 @@ async function buildControlPlane(target: string, say: Say): Promise<void> {
     output = (output + text).slice(-8_192);
   });
   const progress = setInterval(() => {
-    say(`${compiled} packages compiled`);
+    say(`still building, ${compiled} packages compiled so far`);
   }, PROGRESS_MS);
   try {
     const [code] = (await once(build, 'close')) as [number | null];
