@@ -2,7 +2,8 @@
 // change of the world is passed on at once; the mere number of pods when it has settled.
 import type { SidecarSettings } from '../../contract/stream.ts';
 import type { Affected } from '../policy/affected.ts';
-import { PodBundles } from '../policy/pod-bundle.ts';
+import { PodBundles, type PodBundle } from '../policy/pod-bundle.ts';
+import type { PodRecord } from '../policy/pod-record.ts';
 import { ReplicaCounts } from '../policy/replica-counts.ts';
 import type { World } from '../policy/world.ts';
 import type { Clock } from '../clock.ts';
@@ -50,6 +51,13 @@ export class BundleProvision implements BundleProvider, PodDirectory, Disposable
     if (made === undefined) return undefined;
     const ca = this.#ca === undefined ? {} : { ca: this.#ca };
     return { ...made, settings: this.#settings, ...ca };
+  }
+
+  /** The rules a pod would start with; undefined while the caches are not filled. */
+  bundleForNew(pod: PodRecord, workload: string): PodBundle | undefined {
+    const { world, isSynced } = this.#options;
+    if (!isSynced()) return undefined;
+    return this.#bundles.bundleForNew(pod, workload, (group) => world.groupSize(group));
   }
 
   find(podUid: string): PodIdentity | undefined {

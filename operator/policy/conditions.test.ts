@@ -14,7 +14,7 @@ import { NOT_FETCHED, type KeySetState } from './key-set-state.ts';
 import { observePolicy, type PolicyObservation } from './policy-observation.ts';
 import { planStatus } from './policy-status.ts';
 import type { PolicyObject } from './policy-record.ts';
-import type { SidecarReport } from './sidecar-report.ts';
+import type { ReportLookup, SidecarReport } from './sidecar-report.ts';
 import type { ServiceObject } from './service-record.ts';
 import type { StoreState } from './store-settings.ts';
 import { bounded, MESSAGE_MAX } from './wording.ts';
@@ -45,22 +45,25 @@ interface Scene {
 
 const TAKEOVER = ['a', { mode: 'takeover' }] as const;
 
-function observe(scene: Scene = {}): PolicyObservation {
-  const { generation = 1, pods = [TAKEOVER], keySet = NOT_FETCHED } = scene;
+function worldOf(scene: Scene): World {
+  const { spec, generation = 1, pods = [TAKEOVER], before, others = [], keySet, service } = scene;
   const world = new World(cel);
   for (const [name, options] of pods) {
     world.apply({ kind: 'Pod', key: `shop/${name}`, object: podObject(name, options) });
   }
-  const policy = policyObject('one', scene.spec, { generation });
-  for (const object of [...(scene.before ? [scene.before] : []), policy, ...(scene.others ?? [])]) {
-    const key = `shop/${object.metadata.name ?? ''}`;
+  const policy = policyObject('one', spec, { generation });
+  for (const object of [...(before ? [before] : []), policy, ...others]) {
+    const key = `shop/${String(object.metadata.name)}`;
     world.apply({ kind: 'RateLimitPolicy', key, object });
   }
-  if (keySet.good) world.apply({ kind: 'KeySet', key: URI, object: keySet.good.keys });
-  if (scene.service) {
-    const object = serviceObject('api', scene.service);
-    world.apply({ kind: 'Service', key: 'shop/api', object });
+  if (keySet?.good) world.apply({ kind: 'KeySet', key: URI, object: keySet.good.keys });
+  if (service) {
+    world.apply({ kind: 'Service', key: 'shop/api', object: serviceObject('api', service) });
   }
+  return world;
+}
+
+function reportsOf({ reports, generation = 1 }: Scene): ReportLookup {
   const running: SidecarReport = {
     generations: new Map([['uid-one', generation]]),
     refusals: [],
@@ -68,17 +71,16 @@ function observe(scene: Scene = {}): PolicyObservation {
     store: 'up',
     clientIpIsProxy: [],
   };
-  const reportOf = (uid: string): SidecarReport | undefined => {
-    const name = uid.slice('uid-'.length);
-    if (scene.reports === undefined) return running;
-    const given = scene.reports[name];
+  return (uid) => {
+    const given = reports === undefined ? {} : reports[uid.slice('uid-'.length)];
     return given === undefined ? undefined : { ...running, ...given };
   };
-  const { store = { kind: 'configured' }, isSettling = false } = scene;
-  return (
-    observePolicy(world, 'shop/one', { reportOf, keySetOf: () => keySet, store, isSettling }) ??
-    assert.fail('no policy')
-  );
+}
+
+function observe(scene: Scene = {}): PolicyObservation {
+  const { keySet = NOT_FETCHED, store = { kind: 'configured' }, isSettling = false } = scene;
+  const surroundings = { reportOf: reportsOf(scene), keySetOf: () => keySet, store, isSettling };
+  return observePolicy(worldOf(scene), 'shop/one', surroundings) ?? assert.fail('no policy');
 }
 
 type Told = readonly [string, string, string];

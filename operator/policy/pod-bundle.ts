@@ -4,7 +4,8 @@ import { LRUCache } from 'lru-cache';
 import type { Bundle, CompiledPolicy } from '../../contract/bundle.ts';
 import { bundleOf } from '../../crds/compile.ts';
 import { hashOf } from '../../crds/content-hash.ts';
-import { applies, sharingGroup } from './policy-match.ts';
+import { applies, matchPolicy, sharingGroup, type PolicyMatch } from './policy-match.ts';
+import type { PodRecord } from './pod-record.ts';
 import type { GoodVersion } from './policy-record.ts';
 import type { PodView, World } from './world.ts';
 
@@ -20,7 +21,7 @@ const BUNDLES_MAX = 1_000;
 
 export class PodBundles {
   readonly #world: World;
-  readonly #made = new LRUCache<string, PodBundle>({ max: BUNDLES_MAX });
+  readonly #kept = new LRUCache<string, PodBundle>({ max: BUNDLES_MAX });
 
   constructor(world: World) {
     this.#world = world;
@@ -34,12 +35,28 @@ export class PodBundles {
     const pod = this.#world.pod(uid);
     if (pod?.record.injection === undefined || pod.record.isTerminal) return undefined;
     const parts = this.#partsOf(pod, sizeOf);
-    const held = this.#world.heldIn(pod.record.namespace);
+    return this.#made(parts, pod.record.namespace);
+  }
+
+  /** What a pod that does not exist yet would get, itself counted. */
+  bundleForNew(pod: PodRecord, workload: string, sizeOf: (group: string) => number): PodBundle {
+    const parts: Part[] = [];
+    for (const policy of this.#world.policiesIn(pod.namespace)) {
+      const match = matchPolicy(policy, pod);
+      if (match === undefined || policy.good === undefined || !applies(match)) continue;
+      const { good, key } = policy;
+      parts.push(partOf({ good, key, match, workload }, (group) => sizeOf(group) + 1));
+    }
+    return this.#made(parts, pod.namespace);
+  }
+
+  #made(parts: readonly Part[], namespace: string): PodBundle {
+    const held = this.#world.heldIn(namespace);
     const signature = JSON.stringify([parts.map(signatureOf).toSorted(), held]);
-    const known = this.#made.get(signature);
+    const known = this.#kept.get(signature);
     if (known !== undefined) return known;
     const made = assemble(parts, held);
-    this.#made.set(signature, made);
+    this.#kept.set(signature, made);
     return made;
   }
 
@@ -48,17 +65,30 @@ export class PodBundles {
     for (const [key, { match }] of this.#world.pairingsOf(pod.record.uid)) {
       const good = this.#world.policy(key)?.good;
       if (good === undefined || !applies(match)) continue;
-      const group = sharingGroup(good.compiled, key, pod.workload.id);
-      parts.push({
-        good,
-        workload: good.compiled.scope === 'Workload' ? pod.workload.id : undefined,
-        // A pod that is about to end may be the last one, and counts no more.
-        replicas: group === undefined ? 1 : Math.max(1, sizeOf(group)),
-        ports: match.ports,
-      });
+      parts.push(partOf({ good, key, match, workload: pod.workload.id }, sizeOf));
     }
     return parts;
   }
+}
+
+function partOf(
+  pairing: {
+    readonly good: GoodVersion;
+    readonly key: string;
+    readonly match: PolicyMatch;
+    readonly workload: string;
+  },
+  sizeOf: (group: string) => number,
+): Part {
+  const { good, key, match, workload } = pairing;
+  const group = sharingGroup(good.compiled, key, workload);
+  return {
+    good,
+    workload: good.compiled.scope === 'Workload' ? workload : undefined,
+    // A pod that is about to end may be the last one, and counts no more.
+    replicas: group === undefined ? 1 : Math.max(1, sizeOf(group)),
+    ports: match.ports,
+  };
 }
 
 interface Part {

@@ -113,6 +113,10 @@ export class World {
     return this.#policies.values();
   }
 
+  policiesIn(namespace: string): readonly PolicyRecord[] {
+    return this.#policiesOf(this.#policiesIn.of(namespace));
+  }
+
   /** Policies of a namespace of which no good version is known, by uid, sorted. */
   heldIn(namespace: string): readonly string[] {
     return this.#policiesOf(this.#policiesIn.of(namespace))
@@ -142,6 +146,11 @@ export class World {
   /** Pods of a ReplicaSet or Job, whether that is known or not. */
   podsOfOwner(kind: IntermediateKind, namespace: string, name: string): readonly PodView[] {
     return this.#podViews(this.#podsOfOwner.of(`${kind} ${namespace}/${name}`));
+  }
+
+  /** What is known of a ReplicaSet or Job, by the key of `intermediateKey`. */
+  ownerOf(key: string): IntermediateOwner | undefined {
+    return this.#owners.get(key);
   }
 
   /** What each policy that selects the pod is to it, by policy key. */

@@ -1,5 +1,6 @@
 // Objects of a small world, as the API server gives them.
 import { injected, inPod } from '../../contract/names.ts';
+import type { Bucket } from '../../crds/bucket.ts';
 import type { InjectionStatus, TakenPort } from '../../operator/injection/injection-status.ts';
 import type { KubeObject, ObjectMeta, OwnerReference } from '../../operator/kube/object.ts';
 import type { PodObject } from '../../operator/policy/pod-record.ts';
@@ -72,7 +73,7 @@ function textOf(mode: InjectionStatus['mode'], ports: readonly TakenPort[]): str
   return JSON.stringify({ ...rest, mode, ports } satisfies InjectionStatus);
 }
 
-export const BUCKETS = [{ capacity: 100, refill: { tokens: 100, every: '1m' } }];
+export const BUCKETS: readonly Bucket[] = [{ capacity: 100, refill: { tokens: 100, every: '1m' } }];
 
 /** A policy that limits everything of `app: api`. */
 export function policyObject(
