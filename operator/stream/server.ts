@@ -56,6 +56,8 @@ export interface StreamServerOptions {
   readonly maxClients?: number;
   /** In [0, 1). Absent = Math.random. */
   readonly random?: () => number;
+  /** Monotonic. Absent = performance.now. */
+  readonly nowMs?: () => number;
 }
 
 export interface StreamServer extends AsyncDisposable {
@@ -82,6 +84,7 @@ class Server implements StreamServer {
   address: { host: string; port: number } = { host: '', port: 0 };
   readonly #options: StreamServerOptions;
   readonly #random: () => number;
+  readonly #nowMs: () => number;
   readonly #http: Http2SecureServer;
   readonly #metrics: StreamMetrics;
   readonly #authenticator: Authenticator;
@@ -95,11 +98,12 @@ class Server implements StreamServer {
   constructor(options: StreamServerOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
+    this.#nowMs = options.nowMs ?? ((): number => performance.now());
     this.#metrics = new StreamMetrics(options.metrics);
     this.#authenticator = new Authenticator({
       api: options.api,
       pods: options.pods,
-      nowMs,
+      nowMs: this.#nowMs,
       wallClockMs: () => Date.now(),
       onReview: (result) => {
         this.#metrics.countReview(result);
@@ -249,7 +253,7 @@ class Server implements StreamServer {
         mayRegress: () => registry.mayRegress(podUid),
         timestamp: () => new Date().toISOString(),
       },
-      nowMs,
+      nowMs: this.#nowMs,
       onReport: (report) => {
         if (this.#live.get(podUid) !== stream) return;
         registry.report(podUid, { namespace, name }, report);
@@ -305,10 +309,6 @@ function refuse(stream: ServerHttp2Stream, { status, reason, retryAfterMs }: Ref
     ...(seconds === undefined ? {} : { 'retry-after': String(seconds) }),
   });
   stream.end(`${reason}\n`);
-}
-
-function nowMs(): number {
-  return performance.now();
 }
 
 function ignore(): void {

@@ -29,6 +29,7 @@ export class SidecarStream {
   #timerMs = Infinity;
   #farewell: NodeJS.Timeout | undefined;
   #bye: ByeFrame['reason'] | undefined;
+  #isClosed = false;
   #unsentSinceMs: number | undefined;
 
   constructor(http: ServerHttp2Stream, options: SidecarStreamOptions) {
@@ -97,6 +98,7 @@ export class SidecarStream {
   }
 
   #part(bye: ByeFrame): void {
+    if (this.#isClosed) return;
     this.#bye = bye.reason;
     this.#http.end(encodeFrame(bye));
     this.#farewell = setTimeout(() => {
@@ -105,6 +107,7 @@ export class SidecarStream {
   }
 
   #onClose(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#farewell);
     this.#session.end('Shutdown');

@@ -16,6 +16,7 @@ export interface StreamOptions {
   /** 0 = a free one. */
   readonly port?: number;
   readonly certificates?: Certificates;
+  readonly nowMs?: () => number;
 }
 
 export class OperatorStream implements AsyncDisposable {
@@ -61,6 +62,7 @@ export class OperatorStream implements AsyncDisposable {
       ...{ api: this.api, pods: this.world, provider: this.world, registry: this.registry },
       ...{ metrics: this.metrics, log: pino({ enabled: false }) },
       ...(this.#options.maxClients === undefined ? {} : { maxClients: this.#options.maxClients }),
+      ...(this.#options.nowMs === undefined ? {} : { nowMs: this.#options.nowMs }),
     });
     this.port = this.#server.address.port;
   }
