@@ -4,6 +4,7 @@ import process from 'node:process';
 import { Command, Option } from 'commander';
 import { settings } from '../sidecar/run-settings.ts';
 import { environmentName, type Setting } from '../sidecar/setting.ts';
+import type { InjectOptions } from './inject.ts';
 import { reportFailure, wantsColour } from './terminal.ts';
 import { readVersion } from './version.ts';
 
@@ -14,7 +15,13 @@ export function buildProgram(): Command {
     .helpCommand(false)
     .showHelpAfterError('(weir --help lists the commands)')
     .exitOverride();
-  for (const command of [runCommand(), checkCommand(), drainCommand(), waitCommand()]) {
+  for (const command of [
+    runCommand(),
+    checkCommand(),
+    injectCommand(),
+    drainCommand(),
+    waitCommand(),
+  ]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
   return program;
@@ -92,12 +99,70 @@ function outputOption(): Option {
     .default('text');
 }
 
+function injectCommand(): Command {
+  return new Command('inject')
+    .description('Add the sidecar to the pods in manifests, as the webhook does.')
+    .requiredOption('-f, --filename <FILE|DIR|->', 'manifests; may be given several times', collect)
+    .requiredOption('--operator <URL>', 'where sidecars find the operator: https://HOST:PORT')
+    .requiredOption('--operator-ca <FILE>', 'certificates that sidecars trust for it, as PEM')
+    .requiredOption('--image <IMAGE>', 'image of the sidecar')
+    .option('--redirect-image <IMAGE>', 'image that writes redirect rules; absent = the sidecar')
+    .addOption(
+      new Option('--mode <MODE>', 'for pods that do not say')
+        .choices(['auto', 'takeover', 'redirect'])
+        .default('auto'),
+    )
+    .requiredOption(
+      '--server-version <1.N>',
+      'version of the cluster: a native sidecar before 1.33 would cut a pod off from its Service',
+    )
+    .option('-n, --namespace <NAME>', 'namespace of objects that name none', 'default')
+    .option('--all', 'inject pods as well that do not ask by weir.dev/inject')
+    .addOption(
+      new Option('--output <form>', 'yaml keeps comments; json is one List')
+        .choices(['yaml', 'json'])
+        .default('yaml'),
+    )
+    .addHelpText('after', INJECT_EXAMPLES)
+    .action(async (options: InjectOptions) => {
+      const { runInject } = await import('./inject.ts');
+      const { text } = await import('node:stream/consumers');
+      const code = runInject(options, {
+        version: readVersion(),
+        readInput: () => text(process.stdin),
+        write: (part) => process.stdout.write(part),
+        writeError: (part) => process.stderr.write(part),
+      });
+      process.exitCode = await code.catch((error: unknown) => {
+        reportFailure(error);
+        return process.exitCode ?? 1;
+      });
+    });
+}
+
+function collect(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text];
+}
+
+const INJECT_EXAMPLES = `
+Services and Namespaces among the manifests decide the mode, as those in the cluster would.
+Exit code 1: a pod that asked could not be injected; where it is required nothing is printed.
+
+Examples:
+  weir inject -f app.yaml --operator https://weir-operator.weir-system.svc:8443 \\
+    --operator-ca ca.crt --image weir.dev/sidecar:0.1.0 --server-version 1.36 \\
+    | kubectl apply -f -
+  kustomize build . | weir inject -f - --all --mode takeover --server-version 1.36 \\
+    --operator https://weir-operator.weir-system.svc:8443 --operator-ca ca.crt \\
+    --image weir.dev/sidecar:0.1.0`;
+
 function drainCommand(): Command {
   return new Command('drain')
     .description("Turn draining on in a running sidecar (the pod's preStop hook).")
     .option('--admin <ADDR:PORT>', 'the admin listener of the sidecar (WEIR_ADMIN)')
+    .option('--hold <DURATION>', 'return only after this time: the app is to end first')
     .addHelpText('after', '\nExamples:\n  weir drain\n  weir drain --admin 127.0.0.1:15090')
-    .action(async (options: { admin?: string }) => {
+    .action(async (options: { admin?: string; hold?: string }) => {
       const { runDrain } = await import('./drain.ts');
       await runDrain(options).catch(reportFailure);
     });

@@ -6,11 +6,11 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** A year: long enough that a cluster that slept for months wakes up with it. */
-export const CA_LIFE_MS = 365 * DAY_MS;
+export const CA_LIFE_MS: number = 365 * DAY_MS;
 /** A week: a key that leaked is worth little, and an operator that cannot renew is noticed days before. */
-export const LEAF_LIFE_MS = 7 * DAY_MS;
+export const LEAF_LIFE_MS: number = 7 * DAY_MS;
 /** Bundles travel in seconds; a sidecar whose stream is cut for the night has the next authority in the morning. */
-export const OVERLAP_MS = DAY_MS;
+export const OVERLAP_MS: number = DAY_MS;
 /** Replicas look at their certificates once a minute, and clocks differ: one signed by the previous may be an hour late. */
 const LATE_MS = HOUR_MS;
 

@@ -14,7 +14,7 @@ import { WebhookMetrics } from './webhook-metrics.ts';
 export const MUTATE_PATH = '/mutate';
 
 /** The API server takes objects of 3 MiB at most; a review holds one, and a little around it. */
-export const BODY_BYTES_MAX = 4 * 1_048_576;
+export const BODY_BYTES_MAX: number = 4 * 1_048_576;
 /** Longer than the API server waits for any webhook (30 s at most), so a silent connection is nobody's. */
 const REQUEST_TIMEOUT_MS = 35_000;
 /** Longer than the API server keeps an idle connection (90 s): it closes first, and no request meets a closed door. */
