@@ -37,17 +37,21 @@ export class BundleProvision implements BundleProvider, PodDirectory, Disposable
 
   constructor(options: BundleProvisionOptions) {
     this.#options = options;
-    this.#bundles = new PodBundles(options.world);
+    const { world } = options;
+    const counts = this.#counts;
+    this.#bundles = new PodBundles(world, {
+      get revision() {
+        return counts.revision;
+      },
+      sizeOf: (group) => counts.told(group, world.groupSize(group)),
+    });
     this.#settings = options.settings;
     this.#ca = options.ca;
   }
 
   bundleFor(podUid: string): Provision | undefined {
-    const { world, isSynced } = this.#options;
-    if (!isSynced()) return undefined;
-    const made = this.#bundles.bundleFor(podUid, (group) =>
-      this.#counts.told(group, world.groupSize(group)),
-    );
+    if (!this.#options.isSynced()) return undefined;
+    const made = this.#bundles.bundleFor(podUid);
     if (made === undefined) return undefined;
     const ca = this.#ca === undefined ? {} : { ca: this.#ca };
     return { ...made, settings: this.#settings, ...ca };
@@ -55,9 +59,7 @@ export class BundleProvision implements BundleProvider, PodDirectory, Disposable
 
   /** The rules a pod would start with; undefined while the caches are not filled. */
   bundleForNew(pod: PodRecord, workload: string): PodBundle | undefined {
-    const { world, isSynced } = this.#options;
-    if (!isSynced()) return undefined;
-    return this.#bundles.bundleForNew(pod, workload, (group) => world.groupSize(group));
+    return this.#options.isSynced() ? this.#bundles.bundleForNew(pod, workload) : undefined;
   }
 
   find(podUid: string): PodIdentity | undefined {

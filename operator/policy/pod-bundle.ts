@@ -19,55 +19,74 @@ export interface PodBundle {
 /** One per kind of pod: a cluster that needs more makes some bundles anew, ~1 ms each. */
 const BUNDLES_MAX = 1_000;
 
+/** How many pods share a bucket, by sharing group; `revision` rises when an answer may be another one. */
+export interface GroupSizes {
+  readonly revision: number;
+  sizeOf(group: string): number;
+}
+
+interface Memo {
+  readonly revisions: string;
+  readonly bundle: PodBundle;
+}
+
 export class PodBundles {
   readonly #world: World;
-  readonly #kept = new LRUCache<string, PodBundle>({ max: BUNDLES_MAX });
+  readonly #sizes: GroupSizes;
+  readonly #made = new LRUCache<string, PodBundle>({ max: BUNDLES_MAX });
+  /** By kind of pod: 1 000 pods are asked for after one edit, and most are of few kinds. */
+  readonly #latest = new LRUCache<string, Memo>({ max: BUNDLES_MAX });
 
-  constructor(world: World) {
+  /** `sizes` absent = as they are in the world. */
+  constructor(world: World, sizes: GroupSizes = new WorldSizes(world)) {
     this.#world = world;
+    this.#sizes = sizes;
   }
 
-  /**
-   * Undefined for a pod that is unknown, has no sidecar or has ended.
-   * @param sizeOf how many pods share a bucket, by sharing group
-   */
-  bundleFor(uid: string, sizeOf: (group: string) => number): PodBundle | undefined {
+  /** Undefined for a pod that is unknown, has no sidecar or has ended. */
+  bundleFor(uid: string): PodBundle | undefined {
     const pod = this.#world.pod(uid);
     if (pod?.record.injection === undefined || pod.record.isTerminal) return undefined;
-    const parts = this.#partsOf(pod, sizeOf);
-    return this.#made(parts, pod.record.namespace);
+    const revisions = `${String(this.#world.revision)} ${String(this.#sizes.revision)}`;
+    const latest = this.#latest.get(pod.kind);
+    if (latest?.revisions === revisions) return latest.bundle;
+    const bundle = this.#make(pod);
+    this.#latest.set(pod.kind, { revisions, bundle });
+    return bundle;
   }
 
   /** What a pod that does not exist yet would get, itself counted. */
-  bundleForNew(pod: PodRecord, workload: string, sizeOf: (group: string) => number): PodBundle {
+  bundleForNew(pod: PodRecord, workload: string): PodBundle {
     const parts: Part[] = [];
     for (const policy of this.#world.policiesIn(pod.namespace)) {
       const match = matchPolicy(policy, pod);
       if (match === undefined || policy.good === undefined || !applies(match)) continue;
       const { good, key } = policy;
-      parts.push(partOf({ good, key, match, workload }, (group) => sizeOf(group) + 1));
+      const sizeOf = (group: string): number => this.#sizes.sizeOf(group) + 1;
+      parts.push(partOf({ good, key, match, workload }, sizeOf));
     }
-    return this.#made(parts, pod.namespace);
+    return this.#assembled(parts, pod.namespace);
   }
 
-  #made(parts: readonly Part[], namespace: string): PodBundle {
-    const held = this.#world.heldIn(namespace);
-    const signature = JSON.stringify([parts.map(signatureOf).toSorted(), held]);
-    const known = this.#kept.get(signature);
-    if (known !== undefined) return known;
-    const made = assemble(parts, held);
-    this.#kept.set(signature, made);
-    return made;
-  }
-
-  #partsOf(pod: PodView, sizeOf: (group: string) => number): Part[] {
+  #make({ record, workload }: PodView): PodBundle {
     const parts: Part[] = [];
-    for (const [key, { match }] of this.#world.pairingsOf(pod.record.uid)) {
+    for (const [key, { match }] of this.#world.pairingsOf(record.uid)) {
       const good = this.#world.policy(key)?.good;
       if (good === undefined || !applies(match)) continue;
-      parts.push(partOf({ good, key, match, workload: pod.workload.id }, sizeOf));
+      const sizeOf = (group: string): number => this.#sizes.sizeOf(group);
+      parts.push(partOf({ good, key, match, workload: workload.id }, sizeOf));
     }
-    return parts;
+    return this.#assembled(parts, record.namespace);
+  }
+
+  #assembled(parts: readonly Part[], namespace: string): PodBundle {
+    const held = this.#world.heldIn(namespace);
+    const signature = JSON.stringify([parts.map(signatureOf).toSorted(), held]);
+    const known = this.#made.get(signature);
+    if (known !== undefined) return known;
+    const made = assemble(parts, held);
+    this.#made.set(signature, made);
+    return made;
   }
 }
 
@@ -89,6 +108,22 @@ function partOf(
     replicas: group === undefined ? 1 : Math.max(1, sizeOf(group)),
     ports: match.ports,
   };
+}
+
+class WorldSizes implements GroupSizes {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  get revision(): number {
+    return this.#world.revision;
+  }
+
+  sizeOf(group: string): number {
+    return this.#world.groupSize(group);
+  }
 }
 
 interface Part {

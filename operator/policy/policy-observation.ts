@@ -1,13 +1,14 @@
 // Everything that the status of one policy is planned from, gathered in one value: the plan asks nobody anything.
 import type { Conflict } from '../../crds/conflicts.ts';
 import { conflictsOf } from '../../crds/conflicts.ts';
-import { bypassesOf } from './bypass.ts';
+import { bypassesOf, type Bypass } from './bypass.ts';
 import { findingsOf, type BypassFinding, type PodBypasses } from './bypass-finding.ts';
 import type { KeySetState } from './key-set-state.ts';
 import { wishOf, type Wish } from './opt-in.ts';
 import { isLive } from './pod-record.ts';
 import { applies, type PolicyMatch } from './policy-match.ts';
 import type { PolicyRecord } from './policy-record.ts';
+import type { ServiceRecord } from './service-record.ts';
 import type { ReportLookup, SidecarReport } from './sidecar-report.ts';
 import type { StoreState } from './store-settings.ts';
 import type { PodView, World } from './world.ts';
@@ -56,8 +57,7 @@ export function observePolicy(
     .podsOf(key)
     .filter(({ record }) => isLive(record))
     .toSorted((a, b) => (a.record.name < b.record.name ? -1 : 1));
-  const bypassed = views.flatMap((view) => bypassedBy(world, key, view));
-  const bypasses = findingsOf(bypassed);
+  const bypasses = findingsOf(bypassesAround(world, key, views));
   const uri = policy.keySetUri;
   return {
     policy,
@@ -85,12 +85,18 @@ function observePod(
   return [{ name, uid, wish, isInjected, isRunning, match, report: reportOf(uid) }];
 }
 
-function bypassedBy(world: World, key: string, { record }: PodView): PodBypasses[] {
-  const match = world.pairingsOf(record.uid).get(key)?.match;
-  if (match === undefined || !applies(match)) return [];
-  const services = world.servicesFor(record.namespace, record.labels);
-  const bypasses = bypassesOf(record, services);
-  return bypasses.length === 0 ? [] : [{ pod: record, match, bypasses }];
+/** Ways around, of the pods the policy applies to; they are the same for pods of one kind. */
+function bypassesAround(world: World, key: string, pods: readonly PodView[]): PodBypasses[] {
+  const byKind = new Map<string, readonly Bypass[]>();
+  return pods.flatMap(({ record, kind }) => {
+    const match = world.pairingsOf(record.uid).get(key)?.match;
+    if (match === undefined || !applies(match)) return [];
+    const services = (): readonly ServiceRecord[] =>
+      world.servicesFor(record.namespace, record.labels);
+    const bypasses = byKind.get(kind) ?? bypassesOf(record, services());
+    byKind.set(kind, bypasses);
+    return bypasses.length === 0 ? [] : [{ pod: record, match, bypasses }];
+  });
 }
 
 /** Conflicts that name this policy, among the policies of its pods; pods of one kind are looked at once. */
@@ -102,11 +108,10 @@ function conflictsAround(
   const name = `${policy.namespace}/${policy.name}/`;
   const seen = new Set<string>();
   const found = new Map<string, Conflict>();
-  for (const { record } of pods) {
-    const keys = [...world.pairingsOf(record.uid).keys()].toSorted();
-    const kind = keys.join(' ');
+  for (const { record, kind } of pods) {
     if (seen.has(kind)) continue;
     seen.add(kind);
+    const keys = [...world.pairingsOf(record.uid).keys()].toSorted();
     const compiled = keys.flatMap((key) => world.policy(key)?.good?.compiled ?? []);
     for (const conflict of conflictsOf(compiled)) {
       if (conflict.rules.some((rule) => rule.startsWith(name))) {

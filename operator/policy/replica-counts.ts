@@ -16,12 +16,18 @@ interface Count {
 
 export class ReplicaCounts {
   readonly #counts = new Map<string, Count>();
+  #revision = 0;
+
+  /** Rises when `told` may answer otherwise. */
+  get revision(): number {
+    return this.#revision;
+  }
 
   /** What sidecars are told of a group; the first time, that is its size. */
   told(group: string, size: number): number {
     const known = this.#counts.get(group);
     if (known !== undefined) return known.told;
-    this.#counts.set(group, { told: size, change: undefined });
+    if (size > 0) this.#counts.set(group, { told: size, change: undefined });
     return size;
   }
 
@@ -29,8 +35,10 @@ export class ReplicaCounts {
   observe(group: string, size: number, nowMs: number): void {
     const known = this.#counts.get(group);
     if (known === undefined) return;
-    if (size === 0) this.#counts.delete(group);
-    else if (size === known.told) this.#counts.set(group, { told: size, change: undefined });
+    if (size === 0) {
+      this.#counts.delete(group);
+      this.#revision += 1;
+    } else if (size === known.told) this.#counts.set(group, { told: size, change: undefined });
     else if (size !== known.change?.size) {
       const firstAt = known.change?.firstAt ?? nowMs;
       this.#counts.set(group, { told: known.told, change: { size, firstAt, lastAt: nowMs } });
@@ -44,6 +52,7 @@ export class ReplicaCounts {
       if (change === undefined || dueAt(change) > nowMs) continue;
       this.#counts.set(group, { told: change.size, change: undefined });
       settled.push(group);
+      this.#revision += 1;
     }
     return settled;
   }

@@ -35,7 +35,7 @@ function addPolicy(world: World, object: PolicyObject): ReturnType<World['apply'
 }
 
 function bundleOf(world: World, uid: string): PodBundle | undefined {
-  return new PodBundles(world).bundleFor(uid, (group) => world.groupSize(group));
+  return new PodBundles(world).bundleFor(uid);
 }
 
 function policiesOf(world: World, uid: string): readonly CompiledPolicy[] {
@@ -76,7 +76,7 @@ describe('the bundle of a pod', () => {
     addPolicy(world, policyObject('one'));
     const bundles = new PodBundles(world);
 
-    const [a, b] = ['uid-a', 'uid-b'].map((uid) => bundles.bundleFor(uid, () => 2));
+    const [a, b] = ['uid-a', 'uid-b'].map((uid) => bundles.bundleFor(uid));
 
     assert.equal(a, b);
   });

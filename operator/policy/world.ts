@@ -56,6 +56,8 @@ export type WorldChange =
 export interface PodView {
   readonly record: PodRecord;
   readonly workload: Workload;
+  /** Pods of one kind run the same policies and are reached in the same ways. */
+  readonly kind: string;
 }
 
 export class World {
@@ -73,14 +75,26 @@ export class World {
   readonly #keySets = new Map<string, readonly PublicKey[]>();
   readonly #matches = new MatchIndex();
   readonly #judging: JudgeContext;
+  #revision = 0;
 
   /** One CEL compiler serves every policy. */
   constructor(cel: CelCompiler) {
     this.#judging = { cel, keysOf: (uri) => this.#keySets.get(uri) };
   }
 
+  /** Rises with every change after which a bundle may be another one. */
+  get revision(): number {
+    return this.#revision;
+  }
+
   apply(change: WorldChange): Affected {
     const affected = new AffectedSet();
+    this.#dispatch(change, affected);
+    if (affected.pods.size > 0 || affected.groups.size > 0) this.#revision += 1;
+    return affected;
+  }
+
+  #dispatch(change: WorldChange, affected: AffectedSet): void {
     switch (change.kind) {
       case 'RateLimitPolicy':
         this.#applyPolicy(change.key, change.object, affected);
@@ -102,7 +116,6 @@ export class World {
         this.#applyKeySet(change.key, change.object, affected);
         break;
     }
-    return affected;
   }
 
   policy(key: string): PolicyRecord | undefined {
@@ -249,7 +262,7 @@ export class World {
     const before = this.#pods.get(record.uid);
     if (isDeepStrictEqual(before?.record, record)) return;
     const workload = workloadOf(record, (owner) => this.#owners.get(owner));
-    this.#replacePod(before, { record, workload }, affected);
+    this.#replacePod(before, viewOf(record, workload), affected);
   }
 
   #removePod(uid: string, affected: AffectedSet): void {
@@ -332,7 +345,7 @@ export class World {
     for (const pod of this.#podViews(this.#podsOfOwner.of(key))) {
       const workload = workloadOf(pod.record, (owner) => this.#owners.get(owner));
       if (isDeepStrictEqual(workload, pod.workload)) continue;
-      this.#replacePod(pod, { ...pod, workload }, affected);
+      this.#replacePod(pod, viewOf(pod.record, workload), affected);
     }
   }
 
@@ -351,6 +364,13 @@ export class World {
 }
 
 const NO_LABELS: Labels = {};
+
+function viewOf(record: PodRecord, workload: Workload): PodView {
+  const { namespace, labels, injection, ports, hasChosenPorts, isTerminal } = record;
+  const sorted = Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const traits = [namespace, workload.id, sorted, injection, ports, hasChosenPorts, isTerminal];
+  return { record, workload, kind: JSON.stringify(traits) };
+}
 
 function pairingOf(policy: PolicyRecord, pod: PodView): Pairing | undefined {
   const match = matchPolicy(policy, pod.record);

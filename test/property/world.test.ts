@@ -111,6 +111,30 @@ function worldOf(changes: readonly WorldChange[]): World {
   return world;
 }
 
+/** With bundles that were asked for after every change, as a stream does. */
+function livedBundles(changes: readonly WorldChange[]): unknown {
+  const world = new World(cel);
+  const bundles = new PodBundles(world);
+  const ask = (): unknown =>
+    [...world.pods()]
+      .map(({ record: { uid } }) => [uid, bundles.bundleFor(uid)] as const)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1));
+  let last = ask();
+  for (const change of changes) {
+    world.apply(change);
+    last = ask();
+  }
+  return last;
+}
+
+function freshBundles(changes: readonly WorldChange[]): unknown {
+  const world = worldOf(changes);
+  const bundles = new PodBundles(world);
+  return [...world.pods()]
+    .map(({ record: { uid } }) => [uid, bundles.bundleFor(uid)] as const)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
 /** Everything that can be asked of a world, as plain data. */
 function readingOf(world: World): unknown {
   const bundles = new PodBundles(world);
@@ -120,7 +144,7 @@ function readingOf(world: World): unknown {
     pods: pods.map(({ record, workload }) => [
       record,
       workload,
-      bundles.bundleFor(record.uid, (group) => world.groupSize(group)),
+      bundles.bundleFor(record.uid),
       world.servicesFor(record.namespace, record.labels),
     ]),
     policies: policies.map(({ key, good }) => [key, good?.hash, statusOf(world, key)]),
@@ -188,16 +212,13 @@ interface Shown {
 }
 
 function shownBy(world: World): Shown {
-  const bundles = new PodBundles(world);
+  const bundles = new PodBundles(world, { revision: 0, sizeOf: () => 1 });
   const groups = [...world.pods()].flatMap(({ record }) =>
     [...world.pairingsOf(record.uid).values()].flatMap(({ group }) => group ?? []),
   );
   return {
     bundles: new Map(
-      [...world.pods()].map(({ record: { uid } }) => [
-        uid,
-        JSON.stringify(bundles.bundleFor(uid, () => 1)),
-      ]),
+      [...world.pods()].map(({ record: { uid } }) => [uid, JSON.stringify(bundles.bundleFor(uid))]),
     ),
     statuses: new Map(
       [...world.policies()].map(({ key }) => [key, JSON.stringify(statusOf(world, key))]),
@@ -214,6 +235,17 @@ function differing(
     (key) => before.get(key) !== after.get(key),
   );
 }
+
+describe('bundles that are kept', () => {
+  it('are never out of date', () => {
+    fc.assert(
+      fc.property(history, (changes) => {
+        assert.deepEqual(livedBundles(changes), freshBundles(changes));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
 
 describe('the plan of a status', () => {
   it('plans nothing on its own outcome', () => {
