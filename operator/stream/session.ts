@@ -13,7 +13,7 @@ import {
   STREAM_PROTOCOL,
   type StateFrame,
 } from '../../contract/stream.ts';
-import type { BundleProvider, PodIdentity } from './bundle-provider.ts';
+import type { BundleProvider, PodIdentity, Provision } from './bundle-provider.ts';
 import type { PolicyTexts } from './policy-texts.ts';
 import {
   type Abilities,
@@ -21,6 +21,7 @@ import {
   isBehind,
   keyOf,
   planPush,
+  type Selection,
   selectFor,
   surroundingsOf,
   type Unsupported,
@@ -342,32 +343,41 @@ export class StreamSession {
     }
     const selection = selectFor(provision, this.#abilities, (one) => this.#isRefused(one), texts);
     this.#reportTooOld(selection.tooOld);
-    const { policies } = selection.bundle;
-    const behind = isBehind(policies, this.#highest);
+    const behind = isBehind(selection.bundle.policies, this.#highest);
     if (behind && !this.#options.mayRegress()) {
       this.#waitForCache(nowMs);
       return;
     }
+    this.#send(provision, selection, { key, behind, nowMs });
+  }
+
+  #send(
+    provision: Provision,
+    selection: Selection,
+    {
+      key,
+      behind,
+      nowMs,
+    }: { readonly key: string; readonly behind: boolean; readonly nowMs: number },
+  ): void {
+    const { texts, timestamp, sink } = this.#options;
     const sinceMs = this.#change?.firstMs ?? nowMs;
     this.#rest();
     // A delta cannot say that it goes back.
     const planned = planPush(selection, provision, behind ? undefined : this.#base, texts);
     this.#nonce += 1;
-    const issued = { nonce: this.#nonce, issuedAt: this.#options.timestamp() };
+    const issued = { nonce: this.#nonce, issuedAt: timestamp() };
     const regressed = behind && planned.head.type === 'config' ? { regressed: true as const } : {};
     const head = { ...planned.head, ...issued, ...regressed };
+    const { policies } = selection.bundle;
     const isPartial = head.type === 'delta' || head.unchanged === true;
     this.#outstanding = {
       ...{ nonce: this.#nonce, key, isPartial, policies },
       ...{ held: selection.held, surroundings: surroundingsOf(provision, texts) },
       ...{ sentMs: nowMs, sinceMs },
     };
-    this.#options.sink.send(
-      encodePush(
-        head,
-        planned.policies.map((one) => texts.textOf(one)),
-      ),
-    );
+    const lines = planned.policies.map((one) => texts.textOf(one));
+    sink.send(encodePush(head, lines));
   }
 
   /** Nothing is waiting to be pushed. */

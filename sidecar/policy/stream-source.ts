@@ -49,6 +49,8 @@ export class StreamSource implements Disposable {
   #connection: OperatorConnection | undefined = undefined;
   /** Hello has gone out on this connection. */
   #isGreeted = false;
+  /** A frame has come on this connection. */
+  #isHeard = false;
   #assembly = new PushAssembly();
   #failures = 0;
   #lastReason = '';
@@ -79,6 +81,7 @@ export class StreamSource implements Disposable {
       if (this.#isDisposed) return;
       this.#assembly = new PushAssembly();
       this.#isGreeted = false;
+      this.#isHeard = false;
       const connection = new OperatorConnection({
         ...{ url: this.#options.url, ca, token },
         firstFrameWithinMs: firstFrameWithinMs(this.#failures),
@@ -163,7 +166,7 @@ export class StreamSource implements Disposable {
       this.#onBye(connection, frame);
       return;
     }
-    if (this.#failures > 0 || this.#lastReason !== '') this.#onHeard();
+    if (!this.#isHeard) this.#onHeard();
     const assembled = this.#assembly.add(frame, bytes);
     switch (assembled.kind) {
       case 'push':
@@ -192,6 +195,7 @@ export class StreamSource implements Disposable {
   }
 
   #onHeard(): void {
+    this.#isHeard = true;
     this.#failures = 0;
     this.#lastReason = '';
     this.#options.log.info({ event: 'operator-connected' }, 'the operator pushes rules');

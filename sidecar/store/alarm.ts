@@ -12,7 +12,8 @@ export interface AlarmOwner {
 
 export class Alarm {
   readonly #owner: AlarmOwner;
-  #deadlineUs: number;
+  /** For waits that begin from now on; those before may end a little early or late. */
+  deadlineUs: number;
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
   #task: ScheduledTask | undefined = undefined;
@@ -28,19 +29,14 @@ export class Alarm {
 
   constructor(owner: AlarmOwner, deadlineUs: number, clock: Clock, scheduler: Scheduler) {
     this.#owner = owner;
-    this.#deadlineUs = deadlineUs;
+    this.deadlineUs = deadlineUs;
     this.#clock = clock;
     this.#scheduler = scheduler;
   }
 
   /** Somebody waits from `nowUs` on. */
   arm(nowUs: number): void {
-    if (this.#task === undefined) this.#set(nowUs + this.#deadlineUs, nowUs);
-  }
-
-  /** For waits that begin from now on; those before may end a little early or late. */
-  setDeadline(deadlineUs: number): void {
-    this.#deadlineUs = deadlineUs;
+    if (this.#task === undefined) this.#set(nowUs + this.deadlineUs, nowUs);
   }
 
   stop(): void {
@@ -51,7 +47,7 @@ export class Alarm {
   #onDue(): void {
     const nowUs = this.#clock.nowUs();
     const oldestUs = this.#owner.oldestUs();
-    if (oldestUs !== undefined && oldestUs + this.#deadlineUs <= nowUs) {
+    if (oldestUs !== undefined && oldestUs + this.deadlineUs <= nowUs) {
       this.#lagUs = Math.max(0, nowUs - this.#dueUs);
       // The task stays set meanwhile, so that nobody arms a second timer.
       this.#scheduler.atEndOfTurn(this.#afterPoll);
@@ -63,7 +59,7 @@ export class Alarm {
   #rearm(): void {
     this.#task = undefined;
     const oldestUs = this.#owner.oldestUs();
-    if (oldestUs !== undefined) this.#set(oldestUs + this.#deadlineUs, this.#clock.nowUs());
+    if (oldestUs !== undefined) this.#set(oldestUs + this.deadlineUs, this.#clock.nowUs());
   }
 
   #set(dueUs: number, nowUs: number): void {

@@ -44,8 +44,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
   readonly #options: DispatcherOptions;
-  #deadlineUs: number;
-  readonly #alarm: Alarm;
+  readonly alarm: Alarm;
   readonly #lanes = new Map<StoreLane, Lane>();
   readonly #breakers: NodeBreakers;
   readonly #groups: GroupTable = new GroupTable(this);
@@ -69,13 +68,12 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    this.#deadlineUs = options.deadlineUs;
     this.#settlement = options.settlement;
     this.#counters = options.counters;
     this.#clock = options.clock;
     this.#scheduler = options.scheduler;
     this.#breakers = new NodeBreakers(options.random, options.onTransition);
-    this.#alarm = new Alarm(this, options.deadlineUs, options.clock, options.scheduler);
+    this.alarm = new Alarm(this, options.deadlineUs, options.clock, options.scheduler);
     const groups = this.#groups;
     this.leases = options.lease ? new Leases({ ...options, owner: this, groups }) : undefined;
   }
@@ -98,11 +96,6 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#breakers.forget(lane.node);
     }
     this.period += 1;
-  }
-
-  setDeadline(deadlineUs: number): void {
-    this.#deadlineUs = deadlineUs;
-    this.#alarm.setDeadline(deadlineUs);
   }
 
   /** The states of all nodes' breakers, for metrics. */
@@ -128,7 +121,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     const group = this.#groups.join(lane, ask);
     group.join(waiter, ask.sinceUs);
     if (group.flight === undefined && !group.isReady) this.#makeReady(group, lane);
-    this.#alarm.arm(ask.sinceUs);
+    this.alarm.arm(ask.sinceUs);
   }
 
   /** Refunds or charges in the background. Lost, and counted, when the queue is full or the store away. */
@@ -213,7 +206,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   }
 
   expire(nowUs: number, lagUs: number): void {
-    const deadlineUs = this.#deadlineUs;
+    const { deadlineUs } = this.alarm;
     for (const call of [...this.#calls]) {
       if (call.sentUs + deadlineUs > nowUs) continue;
       this.#close(call);
@@ -250,7 +243,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       this.#failCall(call, nowUs);
     }
     for (const group of this.#groups.all()) this.#expireGroup(group, nowUs, Infinity);
-    this.#alarm.stop();
+    this.alarm.stop();
   }
 
   #decideNow(lane: Lane, ask: Ask, waiter: LimitWaiter): void {
@@ -284,7 +277,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       const call = this.#takeCall(lane);
       lane.load(call);
       // Also where no request has: a refund, or a group whose requests have all left.
-      this.#alarm.arm(nowUs);
+      this.alarm.arm(nowUs);
       this.#breakers.report(call, before, undefined, '');
       this.#send(call, lane, nowUs);
     }

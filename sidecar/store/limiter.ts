@@ -85,7 +85,7 @@ export class Limiter implements SequenceOwner, AsyncDisposable {
 
   /** How long a request may wait for the store from now on, in ms. */
   setDeadline(deadlineMs: number): void {
-    this.#dispatcher.setDeadline(deadlineMs * 1_000);
+    this.#dispatcher.alarm.deadlineUs = deadlineMs * 1_000;
   }
 
   /** Requests that wait now. */

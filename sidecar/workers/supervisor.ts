@@ -17,7 +17,7 @@ import type { HostPort } from '../setting.ts';
 import type { FromWorker } from './message.ts';
 import { Rollout } from './rollout.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
-import { type WorkerEvents, WorkerProcess } from './worker-process.ts';
+import { type Unasked, type WorkerEvents, WorkerProcess } from './worker-process.ts';
 import { WorkerStores } from './worker-stores.ts';
 
 /** A worker that answers no question for this long is left out of a scrape. */
@@ -204,7 +204,7 @@ class Team implements ConfigTarget, AsyncDisposable {
     this.#workers.add(new WorkerProcess(events, { files: this.#inForce, pushed: this.#pushed }));
   }
 
-  #receive(worker: WorkerProcess, message: FromWorker): void {
+  #receive(worker: WorkerProcess, message: Unasked): void {
     switch (message.kind) {
       case 'ready':
         this.#onReady(worker);
@@ -221,15 +221,10 @@ class Team implements ConfigTarget, AsyncDisposable {
         this.#inForce = message.bundle;
         break;
       case 'applied':
-        if (message.id === this.#rollout?.id) this.#rollout.onAnswer(worker, message.refusals);
+        this.#onApplied(worker, message);
         break;
       case 'report':
         worker.report = message.report;
-        break;
-      case 'took':
-      case 'metrics':
-      case 'description':
-        // Settled where they were asked for.
         break;
     }
   }
@@ -240,6 +235,10 @@ class Team implements ConfigTarget, AsyncDisposable {
     for (const socket of this.#waiting.takeAll()) this.#give(socket);
     this.#askToApply(worker);
     if (this.#ready().length === this.#config.workers) this.#started.resolve(undefined);
+  }
+
+  #onApplied(worker: WorkerProcess, { id, refusals }: Applied): void {
+    if (id === this.#rollout?.id) this.#rollout.onAnswer(worker, refusals);
   }
 
   /** A worker that came up while a configuration is on its way began with the one before. */
@@ -311,6 +310,7 @@ class Team implements ConfigTarget, AsyncDisposable {
 }
 
 type Failed = Extract<FromWorker, { kind: 'failed' }>;
+type Applied = Extract<FromWorker, { kind: 'applied' }>;
 
 function restoreError(failed: Failed): WeirError {
   const options = failed.cause === undefined ? {} : { cause: new Error(failed.cause) };

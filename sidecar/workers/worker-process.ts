@@ -5,8 +5,12 @@ import process from 'node:process';
 import type { SidecarReport } from '../policy/pushed-config.ts';
 import { type FromWorker, type Inherited, type ToWorker, WORKER_VARIABLE } from './message.ts';
 
+/** What a worker says of itself; the others are settled where they were asked for. */
+export type Unasked = Exclude<FromWorker, Settled>;
+type Settled = Extract<FromWorker, { kind: 'took' | 'metrics' | 'description' }>;
+
 export interface WorkerEvents {
-  readonly onMessage: (worker: WorkerProcess, message: FromWorker) => void;
+  readonly onMessage: (worker: WorkerProcess, message: Unasked) => void;
   /** Once, after the last message; with the connections that it had not taken yet. */
   readonly onExit: (worker: WorkerProcess, how: string, untaken: readonly Socket[]) => void;
 }
@@ -79,7 +83,7 @@ export class WorkerProcess {
   }
 
   /** Whether the message was about something this object keeps track of. */
-  #settle(message: FromWorker): boolean {
+  #settle(message: FromWorker): message is Settled {
     if (message.kind === 'took') {
       // Closes this process' copy of the connection; the worker has its own.
       this.#offered.get(message.id)?.destroy();

@@ -182,15 +182,21 @@ async function handle({ message, socket, sidecar, target, stores }: Delivery): P
       answer(message.id, message.what, sidecar);
       return false;
     case 'decided':
-      if (!stores.shared.onDecided(message.id, message.reply)) {
-        stores.pod.onDecided(message.id, message.reply);
-      }
-      return false;
     case 'undecided':
-      if (!stores.shared.onUndecided(message.id, message.failure, message.detail)) {
-        stores.pod.onUndecided(message.id, message.failure, message.detail);
-      }
+      settle(message, stores);
       return false;
+  }
+}
+
+function settle(
+  message: Extract<Order, { kind: 'decided' | 'undecided' }>,
+  { shared, pod }: Delivery['stores'],
+): void {
+  const { id } = message;
+  if (message.kind === 'decided') {
+    if (!shared.onDecided(id, message.reply)) pod.onDecided(id, message.reply);
+  } else if (!shared.onUndecided(id, message.failure, message.detail)) {
+    pod.onUndecided(id, message.failure, message.detail);
   }
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
+import type { KubeApi } from '../../operator/kube/api.ts';
 import { openStreamServer, type StreamServer } from '../../operator/stream/server.ts';
 import { SidecarRegistry } from '../../operator/stream/sidecar-registry.ts';
 import { type Certificates, makeCertificates } from './certificates.ts';
@@ -17,6 +18,8 @@ export interface StreamOptions {
   readonly port?: number;
   readonly certificates?: Certificates;
   readonly nowMs?: () => number;
+  /** A real API server to review tokens; absent = `api`, whose tokens mean what the test says. */
+  readonly reviewer?: Pick<KubeApi, 'post'>;
 }
 
 export class OperatorStream implements AsyncDisposable {
@@ -59,7 +62,12 @@ export class OperatorStream implements AsyncDisposable {
     this.#server = await openStreamServer({
       listen: { host: '127.0.0.1', port: this.port === 0 ? (this.#options.port ?? 0) : this.port },
       tls: await tlsOf(this.certificates),
-      ...{ api: this.api, pods: this.world, provider: this.world, registry: this.registry },
+      ...{
+        api: this.#options.reviewer ?? this.api,
+        pods: this.world,
+        provider: this.world,
+        registry: this.registry,
+      },
       ...{ metrics: this.metrics, log: pino({ enabled: false }) },
       ...(this.#options.maxClients === undefined ? {} : { maxClients: this.#options.maxClients }),
       ...(this.#options.nowMs === undefined ? {} : { nowMs: this.#options.nowMs }),

@@ -86,9 +86,7 @@ export class SidecarProcess implements AsyncDisposable {
 
   /** Starts the process and waits for its ready line. Rejects with what it printed when it ends before. */
   static async open(options: SidecarOptions): Promise<SidecarProcess> {
-    const needsFolder = options.folder === undefined && options.source === undefined;
-    const own = needsFolder ? await PolicyFolder.open(options.files ?? {}) : undefined;
-    const source = options.source ?? ['--policy', (options.folder ?? own)?.path ?? ''];
+    const { source, own } = await sourceOf(options);
     const parts = start(
       [
         ...['run', ...source, '--upstream', `127.0.0.1:${options.upstreamPort}`],
@@ -195,6 +193,17 @@ interface Started {
   readonly log: LogLine[];
   readonly text: () => string;
   readonly stdout: () => string;
+}
+
+/** The flags that say where rules come from, and the folder that was made for them. */
+async function sourceOf({ source, folder, files = {} }: SidecarOptions): Promise<{
+  readonly source: readonly string[];
+  readonly own: PolicyFolder | undefined;
+}> {
+  if (source !== undefined) return { source, own: undefined };
+  if (folder !== undefined) return { source: ['--policy', folder.path], own: undefined };
+  const own = await PolicyFolder.open(files);
+  return { source: ['--policy', own.path], own };
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Started {
