@@ -265,6 +265,24 @@ describe('a set of policy files', () => {
     assert.deepEqual([compiled?.workload, compiled?.replicas], ['deployment.api', 4]);
   });
 
+  it('restricts a policy to its ports where the application has others', () => {
+    const set = new PolicySet({ ...anywhere, ports: [3000, 3001] });
+    const files = [
+      file('a', policy('some', 5, 'ports: [3001, 9]')),
+      file('b', policy('every')),
+      file('c', policy('both', 5, 'ports: [3000, 3001]')),
+    ];
+
+    const update = set.update(files);
+
+    const ports = update?.bundle.policies.map((one) => [one.name, one.ports]);
+    assert.deepEqual(Object.fromEntries(ports ?? []), {
+      some: [3001],
+      every: undefined,
+      both: undefined,
+    });
+  });
+
   const elsewhere: Readonly<Record<string, readonly [Partial<Surroundings>, string, boolean]>> = {
     'another namespace': [{ namespace: 'bank' }, '', false],
     'the namespace of a document without one': [{ namespace: 'default' }, '', true],
