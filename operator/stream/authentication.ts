@@ -12,7 +12,7 @@ export const REMEMBERED_MS = 60_000;
 /** With the API server away a token that was good before stays good this long. */
 export const REMEMBERED_WITHOUT_API_MS = 600_000;
 /** Reviews at once: a storm of sidecars must not be one on the API server. */
-export const REVIEWS_AT_ONCE = 20;
+const REVIEWS_AT_ONCE = 20;
 const REVIEW_WITHIN_MS = 5_000;
 /** Ten thousand sidecars of one replica, ~300 bytes each. */
 const MOST_REMEMBERED = 10_000;

@@ -2,7 +2,7 @@
 // over them in time.
 import type { Http2Session } from 'node:http2';
 
-export const PING_EVERY_MS = 20_000;
+const PING_EVERY_MS = 20_000;
 /** Pings in a row without an answer after which a peer is gone. */
 const MISSES_MAX = 2;
 /** From a connection to a stream that was let in; in a storm reviews wait in line. */

@@ -23,7 +23,7 @@ import { SidecarStream } from './sidecar-stream.ts';
 import { StreamMetrics } from './stream-metrics.ts';
 
 /** ~115 kB a stream (measured): 5 000 are 575 MB, where a second replica is the better answer. */
-export const CLIENTS_MAX = 5_000;
+const CLIENTS_MAX = 5_000;
 /** Connections that may be open beyond the clients: those being let in or sent away. */
 const SPARE_CONNECTIONS = 256;
 const HANDSHAKE_WITHIN_MS = 10_000;

@@ -40,7 +40,7 @@ export const ACK_WITHIN_MS = 60_000;
 /** ± 20 %: HTTP/2 connections stick to the replica that was first, and must be spread again. */
 export const LIFETIME_MS = 3_600_000;
 /** After a bye everybody would come back at once. */
-export const RETURN_WITHIN_MS = 1_000;
+const RETURN_WITHIN_MS = 1_000;
 /** A sidecar sends a state every 30 s and an answer a push: this many in a minute is no sidecar. */
 export const FRAMES_PER_MINUTE_MAX = 600;
 

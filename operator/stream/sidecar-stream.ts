@@ -6,7 +6,7 @@ import type { ByeFrame, SidecarFrame } from '../../contract/stream.ts';
 import { type SessionOptions, type SessionReport, StreamSession } from './session.ts';
 
 /** Bytes that may wait to be sent; a push of the largest size passes through in bursts. */
-export const UNSENT_MAX = 1_048_576;
+const UNSENT_MAX = 1_048_576;
 export const UNSENT_WITHIN_MS = 10_000;
 /** After a bye the client closes; one that does not is cut off. */
 const FAREWELL_MS = 5_000;
