@@ -67,7 +67,7 @@ export class AckExchange {
     const { replica, onChange } = this.#options;
     if (object?.metadata.labels?.[ACKS_LABEL] === replica) return;
     const before = this.#others.get(key) ?? NOTHING;
-    const after = decodeAckSummary(object?.data?.[DATA_KEY] ?? '') ?? NOTHING;
+    const after = reportsIn(object);
     if (after.size === 0) this.#others.delete(key);
     else this.#others.set(key, after);
     const pods = new Set([...before.keys(), ...after.keys()]);
@@ -112,3 +112,8 @@ export class AckExchange {
 }
 
 const NOTHING: ReadonlyMap<string, SidecarReport> = new Map();
+
+function reportsIn(object: AcksObject | undefined): ReadonlyMap<string, SidecarReport> {
+  const text = object?.data?.[DATA_KEY];
+  return (text === undefined ? undefined : decodeAckSummary(text)) ?? NOTHING;
+}

@@ -1,5 +1,6 @@
 // Keeps the status of policies true: asked with a key, it observes, plans, and writes what reads differently. Only the
 // leader runs it.
+import { isDeepStrictEqual } from 'node:util';
 import type { ObjectReference } from '../kube/object.ts';
 import { bypassEvents, conflictEvents, transitionEvents } from '../policy/policy-event.ts';
 import {
@@ -16,6 +17,9 @@ import type { EventSink, StatusWriter } from './outlets.ts';
 /** Sidecars reconnect within 30 s of back-off; twice that, and who is silent is away. */
 export const SETTLING_MS = 60_000;
 
+/** A watch that lags more is broken, and its reflector starts anew. */
+export const CACHE_LAG_MS = 30_000;
+
 export interface PolicyStatusOptions {
   readonly world: World;
   readonly surroundings: () => Omit<Surroundings, 'isSettling'>;
@@ -27,7 +31,7 @@ export interface PolicyStatusOptions {
 interface Told {
   /** Of the last write, on the monotonic clock. */
   readonly writtenMs: number | undefined;
-  /** What was written, until the watch brings it back. */
+  /** What was written, until the watch has brought it back; undefined = it has. */
   readonly status: unknown;
   readonly generation: number;
   readonly uid: string;
@@ -68,9 +72,18 @@ export class PolicyStatusController {
     return settledInMs > 0 ? { requeueAfterMs: settledInMs } : undefined;
   }
 
+  /** From when the watch has brought our write back, what the cache shows counts: somebody may have changed it. */
   #toldOf(key: string, { policy }: PolicyObservation): Told | undefined {
     const told = this.#told.get(key);
-    return told?.uid === policy.uid ? told : undefined;
+    if (told?.uid !== policy.uid) return undefined;
+    const writtenMs = told.writtenMs ?? -Infinity;
+    const isBack =
+      isDeepStrictEqual(told.status, policy.status) ||
+      this.#options.clock.nowMs() - writtenMs >= CACHE_LAG_MS;
+    if (!isBack || told.status === undefined) return told;
+    const seen = { ...told, status: undefined };
+    this.#told.set(key, seen);
+    return seen;
   }
 
   async #write(
@@ -115,8 +128,9 @@ export class PolicyStatusController {
       if (told?.notes.has(note) !== true) this.#options.events.record(event);
     }
     const notes = new Set(named.map(({ note }) => note));
-    const { uid, generation, status } = policy;
-    this.#told.set(key, { writtenMs: undefined, status, generation, uid, ...told, notes });
+    const { uid, generation } = policy;
+    const nothing = { writtenMs: undefined, status: undefined, generation, uid };
+    this.#told.set(key, { ...nothing, ...told, notes });
   }
 
   #ownerOf(namespace: string, podName: string): ObjectReference | undefined {
@@ -130,6 +144,6 @@ function withLatestStatus(
   told: Told | undefined,
 ): PolicyObservation {
   const { policy } = observation;
-  if (told?.writtenMs === undefined || told.generation !== policy.generation) return observation;
+  if (told?.status === undefined || told.generation !== policy.generation) return observation;
   return { ...observation, policy: { ...policy, status: told.status } };
 }

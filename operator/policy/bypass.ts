@@ -12,7 +12,7 @@ export type BypassCause =
   | 'HostPort'
   | 'UnnamedPort';
 
-/** One way for requests to reach a pod. docs/injection.md shows these rows; a test holds both equal. */
+/** One way for requests to reach a pod. docs/bypass.md shows these rows; a test holds both equal. */
 export interface BypassRow {
   readonly path: string;
   readonly takeover: 'limited' | 'bypass';
