@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { kill } from 'node:process';
 import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { PolicyOptions } from '../support/compiled-policy.ts';
@@ -156,7 +157,7 @@ describe('a policy', () => {
 });
 
 describe('workers', () => {
-  it('all run a policy before it is acknowledged, one that was restarted too', async () => {
+  it('all run a policy before it is acknowledged, and keep their last good one', async () => {
     await using upstream = await AnsweringUpstream.open(OK);
     await using operator = await OperatorStream.open();
     operator.world.policies = [podPolicy({ capacity: 2 })];
@@ -186,6 +187,40 @@ describe('workers', () => {
     assert.deepEqual(await statuses(sidecar.port, 'b', 5), [200, 200, 200, 200, 429]);
   });
 });
+
+describe('a worker that crashed', () => {
+  it('comes back with the rules in force, with the operator away too, and takes the next ones', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using operator = await OperatorStream.open();
+    operator.world.policies = [podPolicy({ capacity: 2 })];
+    await using sidecar = await operator.sidecar('pod-1', {
+      upstreamPort: upstream.port,
+      flags: ['--supervise', 'true'],
+    });
+    await operator.stop();
+
+    const crashed = await childOf(sidecar.pid);
+    kill(crashed, 'SIGKILL');
+    await eventually('another worker is ready', async () => {
+      const child = await childOf(sidecar.pid);
+      return child !== 0 && child !== crashed && (await sidecar.ask('/readyz')).status === 200;
+    });
+
+    assert.deepEqual(await statuses(sidecar.port, 'a', 3), [200, 200, 429]);
+    operator.world.set({ policies: [podPolicy({ capacity: 4, generation: 2 })] });
+    await operator.start();
+    await sidecar.untilCapacity(4);
+    await eventually('acknowledged', () => {
+      return operator.registry.get('pod-1')?.generations.get('uid-api') === 2;
+    });
+  });
+});
+
+/** Of a process with one child; 0 when there is none. */
+async function childOf(pid: number): Promise<number> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return Number(children.trim().split(' ')[0] ?? 0);
+}
 
 describe('the store', () => {
   it('comes with the rules, and levels are shared through it', async () => {
