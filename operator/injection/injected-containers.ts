@@ -152,6 +152,8 @@ export function redirectContainer({ spec, config, taken, moved }: SidecarPlan): 
       capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
     },
     terminationMessagePolicy: 'FallbackToLogsOnError',
+    // An empty folder where the app's token would be added, which would also call the webhook once more.
+    volumeMounts: [{ name: inPod.cacheVolume, mountPath: inPod.identityPath, readOnly: true }],
   };
   return container;
 }

@@ -162,7 +162,7 @@ function containerOf(seed: ContainerSeed, name: string, ports: readonly OpenPort
   // Only probes may ask by gRPC.
   const hook = (one: HandlerSeed): Plain | undefined =>
     one.kind === 'grpc' ? undefined : handlerOf(one, ports);
-  const preStop = seed.sleeps ? { sleep: { seconds: 3 } } : hook(seed.preStop);
+  const preStop = seed.sleeps ? { sleep: { seconds: SLEEP_SECONDS } } : hook(seed.preStop);
   const lifecycle = present({ preStop, postStart: hook(seed.postStart) });
   return {
     ...{ name, image: 'registry.test/app:1', resources: LIMITS[seed.limits] ?? {} },
@@ -238,6 +238,13 @@ interface Drawn {
   readonly spec: Plain;
 }
 
+/** The API server wants a sleep shorter than the grace period. */
+const SLEEP_SECONDS = 3;
+
+function canSleep({ terminationGracePeriodSeconds = 30 }: Plain): boolean {
+  return Number(terminationGracePeriodSeconds) > SLEEP_SECONDS;
+}
+
 function buildPod({
   first,
   others,
@@ -266,11 +273,20 @@ function buildPod({
     });
   // Most apps name their port http: without one such most pods would only be refused.
   const http = { name: 'http', containerPort: 8080 };
+  const sleepless = canSleep(spec) ? {} : { sleeps: false };
   const containers = [first, ...others].map((seed, index) =>
-    containerOf(seed, `c${index}`, index === 0 ? [...portsOf(seed), http] : portsOf(seed)),
+    containerOf(
+      { ...seed, ...sleepless },
+      `c${index}`,
+      index === 0 ? [...portsOf(seed), http] : portsOf(seed),
+    ),
   );
   const initContainers = inits.map(({ seed, stays }, index) => {
-    const container = containerOf(seed, `i${index}`, stays ? portsOf(seed) : []);
+    const container = containerOf(
+      { ...seed, ...sleepless },
+      `i${index}`,
+      stays ? portsOf(seed) : [],
+    );
     if (stays) return { ...container, restartPolicy: 'Always' };
     // The API server takes no probes and hooks of a container that must end.
     const { name, image, env, resources } = container;
