@@ -28,10 +28,6 @@ export class MatchIndex {
     return this.#groups.of(group).size;
   }
 
-  groups(): Iterable<string> {
-    return this.#groups.groups();
-  }
-
   /** Sets what one policy is to one pod; undefined = nothing. Answers the groups that gained or lost it. */
   set(policyKey: string, uid: string, pairing: Pairing | undefined): readonly string[] {
     const before = this.#byPod.get(uid)?.get(policyKey);

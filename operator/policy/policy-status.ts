@@ -2,7 +2,7 @@
 // outcome plans nothing: a status is written only when it would read differently.
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
-import type { ConditionState, ConditionType } from '../../contract/conditions.ts';
+import type { ConditionState } from '../../contract/conditions.ts';
 import { conditionsOf } from './conditions.ts';
 import type { PolicyObservation } from './policy-observation.ts';
 import { tallyPods } from './pod-tally.ts';
@@ -176,11 +176,3 @@ function changeOf(status: PolicyStatus, before: KnownStatus): StatusPlan['change
   if (before.observedGeneration !== status.observedGeneration) return 'first';
   return isDeepStrictEqual(status, before.whole) ? 'none' : 'update';
 }
-
-/** Conditions in the order they are told; a policy's status holds no others of ours. */
-export const conditionOrder: readonly ConditionType[] = [
-  'Accepted',
-  'ResolvedRefs',
-  'Programmed',
-  'Enforced',
-];
