@@ -2,6 +2,7 @@
 // A command that is not built yet is not listed.
 import process from 'node:process';
 import { Command, Option } from 'commander';
+import { operatorSettings } from '../operator/operator-settings.ts';
 import { settings } from '../sidecar/run-settings.ts';
 import { environmentName, type Setting } from '../sidecar/setting.ts';
 import type { InjectOptions } from './inject.ts';
@@ -19,6 +20,7 @@ export function buildProgram(): Command {
     runCommand(),
     checkCommand(),
     injectCommand(),
+    operatorCommand(),
     drainCommand(),
     waitCommand(),
   ]) {
@@ -43,6 +45,27 @@ function runCommand(): Command {
       await runSidecarCommand(flags).catch(reportFailure);
     });
 }
+
+function operatorCommand(): Command {
+  const command = new Command('operator')
+    .description('Watch policies, inject sidecars into pods and push rules to them.')
+    .allowExcessArguments(false);
+  for (const setting of operatorSettings) command.addOption(optionOf(setting));
+  return command
+    .option('--print-config', 'print the effective configuration as JSON and exit')
+    .addHelpText('after', OPERATOR_EXAMPLES)
+    .action(async (flags: Record<string, string | string[] | boolean>) => {
+      const { runOperatorCommand } = await import('./operator.ts');
+      await runOperatorCommand(flags, readVersion()).catch(reportFailure);
+    });
+}
+
+const OPERATOR_EXAMPLES = `
+Every option can be given as the environment variable in brackets; an option beats the variable.
+
+Examples:
+  weir operator --store-secret weir-store
+  weir operator --kubeconfig ~/.kube/config --leader-elect false --log-level debug`;
 
 function optionOf(setting: Setting<unknown>): Option {
   const flags = `--${setting.name} <${setting.placeholder}${setting.isList ? '…' : ''}>`;

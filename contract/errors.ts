@@ -11,6 +11,8 @@ const catalogue = {
   ADMIN_UNREACHABLE: 'the admin listener could not be reached',
   KUBE_CONFIG_INVALID: 'the access to the Kubernetes API is not configured',
   CERTIFICATE_INVALID: 'the certificate cannot be used',
+  CLUSTER_TOO_OLD: 'the cluster is too old',
+  LEADERSHIP_LOST: 'the lease was lost',
 } as const;
 
 export type ErrorCode = keyof typeof catalogue;

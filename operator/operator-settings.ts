@@ -34,6 +34,8 @@ const hostName = parseText(/^(\*\.)?[A-Za-z0-9.-]{1,253}$/, 'a host, such as idp
 export interface OperatorConfig {
   readonly kubeconfig: string | undefined;
   readonly namespace: string;
+  readonly podName: string | undefined;
+  readonly podUid: string | undefined;
   readonly watchNamespaces: readonly string[];
   readonly webhook: HostPort;
   readonly stream: HostPort;
@@ -43,6 +45,7 @@ export interface OperatorConfig {
   readonly webhookConfiguration: string;
   readonly certificates: 'own' | 'files';
   readonly certificateDir: string | undefined;
+  readonly certificateNames: readonly string[];
   readonly manageCaBundle: boolean;
   readonly storeSecret: string | undefined;
   readonly deadline: number | undefined;
@@ -80,6 +83,20 @@ const table: SettingsTable<OperatorConfig> = {
     summary: 'where the operator runs: its Lease and its Secrets are there',
     written: 'weir-system',
     parse: dnsLabel,
+    ...one,
+  },
+  podName: {
+    placeholder: 'NAME',
+    summary: 'the pod the operator runs in; absent = the name of the host',
+    written: undefined,
+    parse: objectName,
+    ...one,
+  },
+  podUid: {
+    placeholder: 'UID',
+    summary: 'its uid: what the operator writes for itself goes away with it',
+    written: undefined,
+    parse: parseText(/^[0-9a-f-]{36}$/, 'the uid of a pod'),
     ...one,
   },
   watchNamespaces: {
@@ -144,6 +161,13 @@ const table: SettingsTable<OperatorConfig> = {
     written: undefined,
     parse: file,
     ...one,
+  },
+  certificateNames: {
+    placeholder: 'NAME',
+    summary: 'further names and addresses for the own certificate, beside those of the Service',
+    written: undefined,
+    parse: parseText(/^[A-Za-z0-9.:_-]{1,253}$/, 'a DNS name or an address'),
+    ...list,
   },
   manageCaBundle: {
     placeholder: 'true|false',

@@ -41,9 +41,11 @@ export interface Skipped {
   readonly message: string;
 }
 
-/** Something worth telling about a pod that was injected. */
+/** What is worth telling about a pod that was injected. */
+export const noteReasons = ['Bypassable', 'SeedOmitted', 'NoDrain', 'UnknownAnnotation'] as const;
+
 export interface Note {
-  readonly reason: 'Bypassable' | 'SeedOmitted' | 'NoDrain' | 'UnknownAnnotation';
+  readonly reason: (typeof noteReasons)[number];
   readonly message: string;
 }
 
