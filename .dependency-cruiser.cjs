@@ -47,7 +47,7 @@ module.exports = {
       comment: 'Decisions stay testable without a socket, a file or a clock.',
       severity: 'error',
       from: {
-        path: '^(contract|crds|sidecar/http1|sidecar/limiter|sidecar/rules|sidecar/counters|operator/policy)/',
+        path: '^(contract|crds|sidecar/http1|sidecar/limiter|sidecar/rules|sidecar/counters|operator/policy|operator/injection)/',
         pathNot: '[.]test[.]ts$',
       },
       to: {
@@ -66,6 +66,13 @@ module.exports = {
       severity: 'error',
       from: { pathNot: '^(sidecar/store/|test/|bench/)' },
       to: { path: 'node_modules/ioredis' },
+    },
+    {
+      name: 'only-certificates-know-x509',
+      comment: 'It wants a polyfill of Reflect; whoever only reads a certificate asks node:crypto.',
+      severity: 'error',
+      from: { pathNot: '^(operator/certificates/|test/)' },
+      to: { path: 'node_modules/@peculiar/x509' },
     },
     {
       name: 'tests-are-never-imported',
