@@ -35,7 +35,7 @@ const TEMPLATE: Readonly<Record<string, readonly string[]>> = {
 const DEPTH_MAX = 8;
 
 /** Every object of a document, with where it is; the items of a List one by one. */
-export function objectsOf(
+function objectsOf(
   value: unknown,
   path: readonly (string | number)[] = [],
 ): readonly { readonly object: unknown; readonly path: readonly (string | number)[] }[] {

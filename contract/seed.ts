@@ -18,7 +18,7 @@ export const SEED_BODY_BYTES_MAX = 1_024;
 export const SEED_UNFOLDED_MAX = 8_388_608;
 
 /** Ends the version of a seed in which something was left out: it is not the bundle of that version. */
-export const SHORTENED = '+seed';
+const SHORTENED = '+seed';
 
 export type EncodedSeed =
   | { readonly kind: 'seed'; readonly text: string }

@@ -32,7 +32,7 @@ export interface LeafRequest {
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
 /** The other side's clock may be late; five minutes is what Kerberos allows, and NTP keeps well below. */
-export const BACKDATED_MS = 300_000;
+const BACKDATED_MS = 300_000;
 
 /** A self-signed authority, valid for `CA_LIFE_MS`. */
 export async function createAuthority(nowMs: number): Promise<KeyPair> {

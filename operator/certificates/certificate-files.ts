@@ -15,7 +15,7 @@ import { repeatLook } from './repeated-look.ts';
 /** The kubelet takes up to a minute to bring a new Secret; ten seconds more are nothing, and three small reads neither. */
 const LOOK_EVERY_MS = 10_000;
 
-export const CERTIFICATE_FILES = { cert: 'tls.crt', key: 'tls.key', trust: 'ca.crt' } as const;
+const CERTIFICATE_FILES = { cert: 'tls.crt', key: 'tls.key', trust: 'ca.crt' } as const;
 
 export interface CertificateFilesOptions {
   /** Holds `tls.crt`, `tls.key` and `ca.crt`. */

@@ -153,7 +153,7 @@ function problemOf(field: Field, text: string): string {
 }
 
 /** Where an annotation is, in words of a field path. */
-export function pathOf(field: Field): string {
+function pathOf(field: Field): string {
   return `metadata.annotations[${annotations[field]}]`;
 }
 

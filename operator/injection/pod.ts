@@ -207,7 +207,7 @@ export function runningContainers({
   return [...initContainers.filter(staysRunning), ...containers];
 }
 
-export function staysRunning({ restartPolicy }: Container): boolean {
+function staysRunning({ restartPolicy }: Container): boolean {
   return restartPolicy === 'Always';
 }
 

@@ -23,7 +23,7 @@ export const webhookEntries = {
 } as const;
 
 /** How long a pod's creation may wait for us: an answer from memory takes milliseconds. */
-export const WEBHOOK_TIMEOUT_SECONDS = 3;
+const WEBHOOK_TIMEOUT_SECONDS = 3;
 
 export type ClientConfig =
   | { readonly url: string; readonly caBundle?: string }
@@ -100,7 +100,7 @@ function clientConfigOf({ target, caPem }: ConfigurationOptions): ClientConfig {
 }
 
 /** As `clientConfig.caBundle` holds it. */
-export function encodeCaBundle(pem: string): string {
+function encodeCaBundle(pem: string): string {
   return Buffer.from(pem).toString('base64');
 }
 
