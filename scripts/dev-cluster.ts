@@ -1,11 +1,12 @@
-// `npm run dev:cluster`: an API server with our CRDs to work against, until Ctrl-C. `-- --own` starts a control
+// `npm run dev:cluster`: an API server with our CRDs, the operator and its webhook from the checkout, until Ctrl-C. `-- --own` starts a control
 // plane of its own even where KUBECONFIG or kind would give a cluster.
 import process from 'node:process';
 import { parseArgs } from 'node:util';
+import { runOperator } from './dev-cluster/operator.ts';
 import { openSession, type Companion } from './dev-cluster/session.ts';
 
 /** What runs from the checkout beside the cluster. */
-const companions: readonly Companion[] = [];
+const companions: readonly Companion[] = [runOperator];
 
 const { values } = parseArgs({ options: { own: { type: 'boolean', default: false } } });
 {
@@ -19,7 +20,7 @@ const { values } = parseArgs({ options: { own: { type: 'boolean', default: false
     });
   }
   process.stdout.write(`
-The cluster is at ${cluster.url}, with the CRDs of this checkout. In another shell:
+The cluster is at ${cluster.url}, with the CRDs and the operator of this checkout. In another shell:
 
   export KUBECONFIG=${cluster.kubeconfig}
   ${kubectl} create namespace shop
