@@ -59,6 +59,8 @@ export async function openWebhookServer(options: WebhookOptions): Promise<Webhoo
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
+    // A request that comes over an open connection while we end is answered like any other: a 503 would refuse a pod.
+    return503OnClosing: false,
   });
   route(app, options);
   const { host, port } = options;

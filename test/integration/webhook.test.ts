@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { describe, it } from 'node:test';
 import { Registry } from 'prom-client';
@@ -8,6 +10,7 @@ import { BODY_BYTES_MAX, openWebhookServer } from '../../operator/webhook/server
 import type { WebhookServer } from '../../operator/webhook/server.ts';
 import { createAuthority, issueLeaf } from '../../operator/certificates/authority.ts';
 import { injectionConfig, simplePod, surroundings } from '../support/pods.ts';
+import { eventually } from '../support/redis.ts';
 
 interface Fixture extends AsyncDisposable {
   readonly server: WebhookServer;
@@ -130,6 +133,28 @@ describe('the webhook', () => {
 
     assert.equal(status, 500);
     assert.doesNotMatch(text, /a bug/);
+  });
+
+  it('answers what is in flight when it ends, and takes nothing after', async () => {
+    await using fixture = await openFixture();
+    const { server, ca, metrics } = fixture;
+    const body = review();
+    const headers = { 'content-type': 'application/json', 'content-length': body.length };
+    const sent = request(`${server.url}/mutate`, { method: 'POST', ca, headers, agent: false });
+    const answered = once(sent, 'response');
+    sent.write(body.slice(0, 10));
+    await eventually('the request is in flight', async () =>
+      (await metrics.metrics()).includes('in_flight{webhook="/mutate"} 1'),
+    );
+
+    const ended = server[Symbol.asyncDispose]();
+    sent.end(body.slice(10));
+
+    const [response] = (await answered) as [IncomingMessage];
+    assert.equal(response.statusCode, 200);
+    response.resume();
+    await ended;
+    await assert.rejects(ask(fixture, body));
   });
 
   it('takes a new certificate without being restarted', async () => {
