@@ -22,6 +22,7 @@ import { isExcludedNamespace } from './watching/excluded-namespace.ts';
 /** The watch says when somebody wipes the CA; this is for what a watch could miss. */
 const CA_EVERY_MS = 60_000;
 const ROUND = 'round';
+const UNINJECTED_METRIC = 'weir_uninjected_pods';
 
 export interface LeaderTasksOptions {
   readonly config: OperatorConfig;
@@ -37,6 +38,15 @@ export interface LeaderTasksOptions {
   readonly log: Log;
   readonly metrics: Registry;
   readonly controllerMetrics: ControllerMetrics;
+}
+
+/** Known to the leader only: it is there while this process leads. */
+export function openUninjectedMetric(registry: Registry): prometheus.Gauge {
+  return new prometheus.Gauge({
+    name: UNINJECTED_METRIC,
+    help: 'Pods that asked for a sidecar and have none; known to the leader.',
+    registers: [registry],
+  });
 }
 
 /** Runs until it is disposed. */
@@ -83,13 +93,9 @@ export class LeaderTasks implements AsyncDisposable {
 
   #openWatchdog(): WorkQueue {
     const { state, api, events, clock, config, metrics, isWebhookServing } = this.#options;
-    const uninjected = new prometheus.Gauge({
-      name: 'weir_uninjected_pods',
-      help: 'Pods that asked for a sidecar and have none; known to the leader.',
-      registers: [metrics],
-    });
+    const uninjected = openUninjectedMetric(metrics);
     this.#stack.defer(() => {
-      metrics.removeSingleMetric('weir_uninjected_pods');
+      metrics.removeSingleMetric(UNINJECTED_METRIC);
     });
     const watchdog = new Watchdog({
       world: state.world,

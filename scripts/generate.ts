@@ -7,8 +7,10 @@ import { parseArgs } from 'node:util';
 import { format } from 'prettier';
 import { CRD_NAME, renderCrd } from '../crds/crd.ts';
 import { writeCommandLine } from './reference/command-line.ts';
-import { writeConfiguration } from './reference/configuration.ts';
+import { writeAccess } from './reference/access.ts';
+import { writeConfiguration, writeOperatorConfiguration } from './reference/configuration.ts';
 import { writeMetrics } from './reference/metrics.ts';
+import { writeOperatorMetrics } from './reference/operator-metrics.ts';
 import { writePolicyReference } from './reference/policy.ts';
 
 const root = path.join(import.meta.dirname, '..');
@@ -19,6 +21,9 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': () => page(writeConfiguration()),
   'docs/command-line.md': () => page(writeCommandLine()),
   'docs/metrics.md': () => page(writeMetrics()),
+  'docs/operator-configuration.md': () => page(writeOperatorConfiguration()),
+  'docs/operator-metrics.md': async () => page(await writeOperatorMetrics()),
+  'docs/rbac.md': () => page(writeAccess()),
 };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });

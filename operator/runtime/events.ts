@@ -58,6 +58,16 @@ interface EventObject extends KubeObject {
   readonly regarding: ObjectReference;
 }
 
+/** Use once per registry. */
+export function openEventMetrics(registry: Registry): prometheus.Counter {
+  return new prometheus.Counter({
+    name: 'weir_events_total',
+    help: 'Events, by what became of them: written, held back as too many, dropped.',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+}
+
 export function openEventRecorder(options: EventRecorderOptions): EventRecorder {
   return new Recorder(options);
 }
@@ -73,12 +83,7 @@ class Recorder implements EventRecorder {
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
-    this.#results = new prometheus.Counter({
-      name: 'weir_events_total',
-      help: 'Events, by what became of them: written, held back as too many, dropped.',
-      labelNames: ['result'],
-      registers: [options.metrics],
-    });
+    this.#results = openEventMetrics(options.metrics);
   }
 
   record(occurrence: Occurrence): void {

@@ -47,6 +47,16 @@ export interface LeaderElectionOptions {
   readonly times?: LeaseTimes;
 }
 
+/** Use once per registry. */
+export function openLeaderMetrics(registry: Registry): prometheus.Gauge {
+  return new prometheus.Gauge({
+    name: 'leader_election_master_status',
+    help: '1 while this process leads.',
+    labelNames: ['name'],
+    registers: [registry],
+  });
+}
+
 export class LeaderElection implements AsyncDisposable {
   readonly #options: LeaderElectionOptions;
   readonly #times: LeaseTimes;
@@ -63,12 +73,7 @@ export class LeaderElection implements AsyncDisposable {
     this.#options = options;
     this.#times = options.times ?? leaseTimes;
     this.#observation = { changedAtMs: options.clock.nowMs() };
-    this.#status = new prometheus.Gauge({
-      name: 'leader_election_master_status',
-      help: '1 while this process leads.',
-      labelNames: ['name'],
-      registers: [options.metrics],
-    });
+    this.#status = openLeaderMetrics(options.metrics);
     this.#show(0);
   }
 

@@ -1,14 +1,10 @@
+import type { Setting } from '../../contract/setting.ts';
+import { operatorSettings } from '../../operator/operator-settings.ts';
 import { settings } from '../../sidecar/run-settings.ts';
 import { environmentName } from '../../sidecar/setting.ts';
 import { GENERATED_NOTE, markdownTable } from './table.ts';
 
 export function writeConfiguration(): string {
-  const rows = settings.map(({ name, placeholder, isList, written, summary, isSecret }) => [
-    `\`--${name} ${placeholder}${isList ? '…' : ''}\``,
-    `\`${environmentName(name)}\``,
-    written === undefined ? '' : `\`${written}\``,
-    `${summary}${isSecret ? ' (shown redacted)' : ''}`,
-  ]);
   return `${GENERATED_NOTE}
 
 # Configuration of \`weir run\`
@@ -17,7 +13,7 @@ A flag beats the environment, the environment beats the default. Lists are given
 commas. A \`WEIR_*\` variable that is not in this table ends the start with exit code 2, because a misspelt one would
 otherwise be a default in silence. \`weir run --print-config\` prints what is in effect and starts nothing.
 
-${markdownTable(['flag', 'variable', 'default', 'meaning'], rows)}
+${tableOf(settings)}
 
 Durations are a whole number and \`ms\`, \`s\`, \`m\` or \`h\`.
 
@@ -47,4 +43,41 @@ the embedded store and the levels of \`scope: Pod\` live in the parent. A policy
 every worker. A worker that restarts while a policy file is not in order takes over what was in force. A connection waits
 for a worker no longer than \`--header-timeout\`.
 `;
+}
+
+/** The same for the operator. */
+export function writeOperatorConfiguration(): string {
+  return `${GENERATED_NOTE}
+
+# Configuration of \`weir operator\`
+
+A flag beats the environment, the environment beats the default; a \`WEIR_*\` variable that is not in this table ends the
+start with exit code 2. \`weir operator --print-config\` prints what is in effect and starts nothing. The chart's values
+become these variables.
+
+${tableOf(operatorSettings)}
+
+When it serves it prints one line on standard output, \`{"event":"ready","webhook":…,"stream":…,"admin":…}\`; its log is
+JSON on standard error. It exits 0 after SIGTERM or SIGINT: not ready at once, sidecars sent to another replica one after
+the other, then the Lease is given away. It exits 1 when it lost the Lease (the kubelet starts it anew), 2 when flags or
+variables are wrong.
+
+## The Secret of the store
+
+\`--store-secret\` names a Secret in the operator's namespace. Keys: \`url\` (\`redis://\`, \`rediss://\`,
+\`redis+sentinel://\`, \`redis+cluster://\`), or \`host\` with \`port\`, \`username\`, \`password\` and \`tls\`; and
+\`ca.crt\`, \`tls.crt\`, \`tls.key\`, \`partitions\`. A change reaches every sidecar without a restart; a Secret that is not
+in order is told in the status of policies, and the last good settings stay. What it holds travels to sidecars over their
+streams and is in no log, Event or status. Without a store the failure modes decide, and every policy says so.
+`;
+}
+
+function tableOf(all: readonly Setting<unknown>[]): string {
+  const rows = all.map(({ name, placeholder, isList, written, summary, isSecret }) => [
+    `\`--${name} ${placeholder}${isList ? '…' : ''}\``,
+    `\`${environmentName(name)}\``,
+    written === undefined ? '' : `\`${written}\``,
+    `${summary}${isSecret ? ' (shown redacted)' : ''}`,
+  ]);
+  return markdownTable(['flag', 'variable', 'default', 'meaning'], rows);
 }

@@ -9,6 +9,7 @@ import {
   clusterRules,
   ownRules,
   watchedRules,
+  withoutReason,
   type AccessRule,
 } from '../../operator/access-rules.ts';
 import { parseOperatorConfig } from '../../operator/config.ts';
@@ -29,6 +30,8 @@ const START_TIMEOUT_MS = 60_000;
 export interface OperatorProcessOptions {
   readonly cluster: Cluster;
   readonly flags?: readonly string[];
+  /** Arguments of `node` that start the program; the checkout's own unless given. */
+  readonly program?: readonly string[];
   /** Where the API server and sidecars reach it; loopback unless given. */
   readonly host?: string;
   /** Ports to come back on; free ones unless given. */
@@ -62,7 +65,7 @@ export async function installOperatorAccess(
     namespace?: string,
   ): object => ({
     ...{ apiVersion: `${rbac}/v1`, kind, metadata: { name, ...(namespace && { namespace }) } },
-    rules,
+    rules: rules.map(withoutReason),
   });
   const binding = (kind: string, name: string, namespace?: string): object => ({
     ...{ apiVersion: `${rbac}/v1`, kind: `${kind}Binding` },
@@ -121,7 +124,8 @@ export class OperatorProcess implements AsyncDisposable {
     const child = spawn(
       process.execPath,
       [
-        ...[program, 'operator', '--kubeconfig', kubeconfig, '--namespace', OPERATOR_NAMESPACE],
+        ...(options.program ?? [program]),
+        ...['operator', '--kubeconfig', kubeconfig, '--namespace', OPERATOR_NAMESPACE],
         ...['--webhook', `${host}:${ports.webhook}`, '--stream', `${host}:${ports.stream}`],
         ...['--admin', `${host}:0`, '--certificate-names', host, ...flags],
       ],
