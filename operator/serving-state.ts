@@ -88,6 +88,7 @@ export class ServingState implements AsyncDisposable {
   async start(signal: AbortSignal): Promise<void> {
     this.watch.start();
     await this.watch.synced(signal);
+    this.#store.synced();
     this.#keySets.keep(this.world.keySetUris());
     this.provision.changed('all');
     this.#tell('all');

@@ -61,4 +61,19 @@ describe('the Secret of the store', () => {
     assert.equal(store.state.kind === 'faulty' && store.state.isKept, false);
     assert.equal(store.settings, undefined);
   });
+
+  it('that no watch ever told of does not exist, once all that there is was told', () => {
+    const [missing, present] = [open(), open()];
+    present.store.apply(secret('redis://h'));
+
+    missing.store.synced();
+    present.store.synced();
+
+    assert.deepEqual(missing.store.state, {
+      kind: 'faulty',
+      message: `Secret ${NAME} does not exist`,
+      isKept: false,
+    });
+    assert.deepEqual([present.store.state, present.changes()], [{ kind: 'configured' }, 1]);
+  });
 });

@@ -18,6 +18,7 @@ export class StoreSecret {
   readonly #options: StoreSecretOptions;
   #settings: StoreSettings | undefined;
   #state: StoreState;
+  #isRead = false;
 
   constructor(options: StoreSecretOptions) {
     this.#options = options;
@@ -41,6 +42,7 @@ export class StoreSecret {
   apply(object: SecretObject | undefined): void {
     const { name } = this.#options;
     if (name === undefined) return;
+    this.#isRead = true;
     const outcome =
       object === undefined
         ? ({ kind: 'faulty', message: `Secret ${name} does not exist` } as const)
@@ -52,6 +54,11 @@ export class StoreSecret {
     }
     const isSame = isDeepStrictEqual(outcome.settings, this.#settings);
     this.#become({ kind: 'configured' }, isSame ? this.#settings : outcome.settings);
+  }
+
+  /** All that there is has been given by now: a watch says nothing of what does not exist. */
+  synced(): void {
+    if (!this.#isRead) this.apply(undefined);
   }
 
   #become(state: StoreState, settings: StoreSettings | undefined): void {
