@@ -13,10 +13,11 @@ describe('the wait before the next attempt', () => {
 });
 
 describe('the wait for the first frame', () => {
-  it('is three seconds at first, and longer with every failure', () => {
+  it('is three seconds at first, and longer with every failure; who has rules waits in line', () => {
     assert.deepEqual(
-      [0, 1, 2, 3, 100].map(firstFrameWithinMs),
+      [0, 1, 2, 3, 100].map((failures) => firstFrameWithinMs(failures, false)),
       [3_000, 6_000, 12_000, 15_000, 15_000],
     );
+    assert.equal(firstFrameWithinMs(0, true), 15_000);
   });
 });

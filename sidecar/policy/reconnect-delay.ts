@@ -11,7 +11,14 @@ export function reconnectDelayMs(failures: number, random: number): number {
   return Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 16)) * random;
 }
 
-/** How long the first frame may take: longer after failures, so that an operator in a storm is not asked twice. */
-export function firstFrameWithinMs(failures: number): number {
-  return Math.min(15_000, 3_000 * 2 ** Math.min(failures, 8));
+const FIRST_FRAME_MS = 3_000;
+const FIRST_FRAME_LONGEST_MS = 15_000;
+
+/**
+ * How long the first frame may take. A sidecar without rules soon asks another replica; one that has some waits in line:
+ * in a storm an attempt that is given up is a handshake for nothing, and makes the storm last.
+ */
+export function firstFrameWithinMs(failures: number, hasRules: boolean): number {
+  if (hasRules) return FIRST_FRAME_LONGEST_MS;
+  return Math.min(FIRST_FRAME_LONGEST_MS, FIRST_FRAME_MS * 2 ** Math.min(failures, 8));
 }

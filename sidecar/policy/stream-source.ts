@@ -76,6 +76,7 @@ export class StreamSource implements Disposable {
   }
 
   async #connect(): Promise<void> {
+    const { keeper } = this.#options;
     try {
       const [ca, token] = await Promise.all([this.#readCa(), this.#readToken()]);
       if (this.#isDisposed) return;
@@ -84,7 +85,7 @@ export class StreamSource implements Disposable {
       this.#isHeard = false;
       const connection = new OperatorConnection({
         ...{ url: this.#options.url, ca, token },
-        firstFrameWithinMs: firstFrameWithinMs(this.#failures),
+        firstFrameWithinMs: firstFrameWithinMs(this.#failures, keeper.inForce !== undefined),
         onOpen: () => {
           connection.send(this.#hello());
           this.#isGreeted = true;

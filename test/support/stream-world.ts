@@ -14,6 +14,8 @@ import type {
 
 export class StreamWorld implements BundleProvider, PodDirectory {
   readonly #pods = new Map<string, PodIdentity>();
+  /** Made once for all pods, as the operator does. */
+  readonly #bundles = new WeakMap<readonly CompiledPolicy[], Bundle>();
   readonly #listeners = new Set<(pods: ReadonlySet<string> | 'all') => void>();
   policies: readonly CompiledPolicy[] = [];
   /** Policies of single pods, instead of `policies`. */
@@ -44,7 +46,12 @@ export class StreamWorld implements BundleProvider, PodDirectory {
   }
 
   bundle(podUid: string): Bundle {
-    return bundleOf(this.ofPod.get(podUid) ?? this.policies);
+    const policies = this.ofPod.get(podUid) ?? this.policies;
+    const known = this.#bundles.get(policies);
+    if (known !== undefined) return known;
+    const bundle = bundleOf(policies);
+    this.#bundles.set(policies, bundle);
+    return bundle;
   }
 
   bundleFor(podUid: string): Provision | undefined {
