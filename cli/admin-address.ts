@@ -2,7 +2,7 @@
 import process from 'node:process';
 import { WeirError } from '../contract/errors.ts';
 import { settings } from '../sidecar/run-settings.ts';
-import { type HostPort, parseHostPort } from '../sidecar/setting.ts';
+import { type HostPort, parseHostPort } from '../contract/setting.ts';
 
 /** Throws CONFIG_INVALID naming the flag or variable. A wildcard address is asked over loopback. */
 export function findAdmin(flag: string | undefined): HostPort {

@@ -4,7 +4,7 @@ import process from 'node:process';
 import { Command, Option } from 'commander';
 import { operatorSettings } from '../operator/operator-settings.ts';
 import { settings } from '../sidecar/run-settings.ts';
-import { environmentName, type Setting } from '../sidecar/setting.ts';
+import { environmentName, type Setting } from '../contract/setting.ts';
 import type { InjectOptions } from './inject.ts';
 import { reportFailure, wantsColour } from './terminal.ts';
 import { readVersion } from './version.ts';

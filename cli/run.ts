@@ -1,10 +1,12 @@
 // `weir run`: from flags to a running sidecar, and from signals to its end.
 import process from 'node:process';
 import { WeirError } from '../contract/errors.ts';
-import { describeRunConfig, type GivenFlags, parseRunConfig } from '../sidecar/config.ts';
+import type { GivenFlags } from '../contract/settings-reading.ts';
+import { describeRunConfig, parseRunConfig } from '../sidecar/config.ts';
 import type { runSidecar } from '../sidecar/run.ts';
 import { type RunConfig, settings } from '../sidecar/run-settings.ts';
 import { WORKER_VARIABLE } from '../sidecar/workers/message.ts';
+import { untilSignalled } from './signals.ts';
 import { NOT_IN_ORDER, wantsColour } from './terminal.ts';
 import { readVersion } from './version.ts';
 
@@ -55,16 +57,4 @@ async function reportProblems(error: unknown): Promise<void> {
 
 function byFlagName(given: GivenFlags): GivenFlags {
   return Object.fromEntries(settings.map(({ name, field }) => [name, given[field]]));
-}
-
-/** Aborts on the first SIGTERM or SIGINT; the second ends the process at once. */
-function untilSignalled(): AbortSignal {
-  const controller = new AbortController();
-  const stop = (): void => {
-    if (controller.signal.aborted) process.exit(1);
-    controller.abort();
-  };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
-  return controller.signal;
 }

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:net';
 import process from 'node:process';
-import { parseDuration } from '../sidecar/setting.ts';
+import { parseDuration } from '../contract/setting.ts';
 import { WeirError } from '../contract/errors.ts';
 import { findAdmin } from './admin-address.ts';
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { WeirError } from '../contract/errors.ts';
 import { describeRunConfig, parseRunConfig, redactUrl } from './config.ts';
 import { settings } from './run-settings.ts';
-import { environmentName } from './setting.ts';
+import { environmentName } from '../contract/setting.ts';
 
 const needed = { policy: ['p.yaml'], upstream: 'localhost:3000' };
 

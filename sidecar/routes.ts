@@ -8,7 +8,7 @@ import type { ProxyOptions } from './proxy/proxy-options.ts';
 import { openProxy, type Proxy, type ProxyDependencies } from './proxy/proxy.ts';
 import { Address, Networks, readAddress } from './rules/address.ts';
 import type { RunConfig } from './run-settings.ts';
-import type { HostPort } from './setting.ts';
+import type { HostPort } from '../contract/setting.ts';
 import { systemClock } from './store/clock.ts';
 import type { Limiter } from './store/limiter.ts';
 import type { GuardedPort } from './policy/bundle-switch.ts';

@@ -13,7 +13,8 @@ import {
   parseWorkload,
   type HostPort,
   type Setting,
-} from './setting.ts';
+} from '../contract/setting.ts';
+import { settingsOf, type SettingsTable } from '../contract/settings-reading.ts';
 
 const one = { isList: false, isSecret: false } as const;
 const list = { isList: true, isSecret: false } as const;
@@ -79,12 +80,7 @@ export interface RunConfig {
   readonly accessLog: number;
 }
 
-/** One entry per field of RunConfig, in the order in which help and docs list them. */
-type Table = {
-  readonly [Field in keyof RunConfig]: Omit<Setting<unknown>, 'name' | 'field'>;
-};
-
-const table: Table = {
+const table: SettingsTable<RunConfig> = {
   policy: {
     placeholder: 'FILE|DIR',
     summary: 'policy files, or folders of *.yaml, *.yml and *.json',
@@ -392,8 +388,4 @@ const table: Table = {
 };
 
 /** The settings in the order in which help and docs list them. */
-export const settings: readonly Setting<unknown>[] = Object.entries(table).map(([field, rest]) => ({
-  name: field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
-  field,
-  ...rest,
-}));
+export const settings: readonly Setting<unknown>[] = settingsOf(table);

@@ -1,7 +1,7 @@
 import type { Setting } from '../../contract/setting.ts';
 import { operatorSettings } from '../../operator/operator-settings.ts';
 import { settings } from '../../sidecar/run-settings.ts';
-import { environmentName } from '../../sidecar/setting.ts';
+import { environmentName } from '../../contract/setting.ts';
 import { GENERATED_NOTE, markdownTable } from './table.ts';
 
 export function writeConfiguration(): string {

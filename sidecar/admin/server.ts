@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WeirError } from '../../contract/errors.ts';
-import type { HostPort } from '../setting.ts';
+import type { HostPort } from '../../contract/setting.ts';
 import { isLoopbackAddress, isLoopbackHost } from './loopback.ts';
 import { OpenConnections } from './open-connections.ts';
 
