@@ -33,11 +33,15 @@ async function listenAt(
   };
 }
 
+function onFault(error: unknown): void {
+  assert.fail(String(error));
+}
+
 async function statusThrough(upstreamPort: number): Promise<number> {
   await using proxy = await openProxy(
     { listen: { host: '127.0.0.1', port: 0 }, upstream: { host: 'localhost', port: upstreamPort } },
     openGate,
-    { now: () => performance.now(), wallClock: () => Date.now(), onFault: assert.fail },
+    { now: () => performance.now(), wallClock: () => Date.now(), onFault },
   );
   await using client = await RawSocket.connect(proxy.address.port);
   client.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
