@@ -11,6 +11,12 @@ export interface ClientOptions {
   readonly method?: string;
 }
 
+/** Where a stream is answered, and whom to trust for it. */
+export interface StreamTarget {
+  readonly url: string;
+  readonly certificates: { readonly ca: string };
+}
+
 export class StreamClient implements Disposable {
   readonly frames: OperatorFrame[] = [];
   status = 0;
@@ -20,7 +26,7 @@ export class StreamClient implements Disposable {
   readonly http: ClientHttp2Stream;
   readonly #session: ClientHttp2Session;
 
-  constructor(operator: OperatorStream, options: ClientOptions = {}) {
+  constructor(operator: StreamTarget, options: ClientOptions = {}) {
     const { token, path = STREAM_PATH, method = 'POST' } = options;
     this.#session = connect(operator.url, { ca: operator.certificates.ca });
     this.#session.on('error', () => undefined);
