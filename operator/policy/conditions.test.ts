@@ -463,6 +463,16 @@ describe('the plan of a status', () => {
     assert.equal(planStatus({ ...observation, policy, isSettling: false }, 1).change, 'update');
   });
 
+  it('tells of the first pods also then: nothing is taken back by that', () => {
+    const empty = planStatus(observe({ pods: [], reports: {} }), 0).status;
+    const observation = observe({ reports: {}, isSettling: true });
+    const policy = { ...observation.policy, status: empty };
+
+    const { change, status } = planStatus({ ...observation, policy }, 1);
+
+    assert.deepEqual([change, status.pods.summary], ['update', '0/1']);
+  });
+
   it('speaks of a new generation at once, also then', () => {
     const good = planStatus(observe(), 0).status;
     const observation = observe({ reports: {}, isSettling: true, generation: 2 });

@@ -52,7 +52,10 @@ function isNews({ condition, before }: Transition): boolean {
 }
 
 /** Ways of waiting, which every policy goes through. */
-const WAITS: ReadonlySet<string> = new Set(['Pending', 'NotProgrammed', 'KeySetPending']);
+const WAITS: ReadonlySet<string> = new Set([
+  // That there are no pods is told by the other condition.
+  ...['Pending', 'NoSidecars', 'NotProgrammed', 'KeySetPending'],
+]);
 /** What somebody wrote on purpose. */
 const WANTED: ReadonlySet<string> = new Set(['Disabled', 'Shadow']);
 

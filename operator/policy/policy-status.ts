@@ -125,7 +125,9 @@ function isWaitingForWord(
   const { isSettling, policy } = observation;
   if (!isSettling || before.observedGeneration !== policy.generation) return false;
   const { expected, programmed } = tallyPods(observation);
-  return programmed.length < expected.length && policy.judgement.kind !== 'refused';
+  // A status that said no more than what is known now has nothing to be kept for.
+  const saidMore = (before.whole?.pods.programmed ?? 0) > programmed.length;
+  return saidMore && programmed.length < expected.length && policy.judgement.kind !== 'refused';
 }
 
 interface ConditionContext {
