@@ -13,6 +13,7 @@ const catalogue = {
   CERTIFICATE_INVALID: 'the certificate cannot be used',
   CLUSTER_TOO_OLD: 'the cluster is too old',
   LEADERSHIP_LOST: 'the lease was lost',
+  REDIRECT_FAILED: 'the redirect rules are not in force',
 } as const;
 
 export type ErrorCode = keyof typeof catalogue;

@@ -1,6 +1,7 @@
 // Frames as lines of JSON: cutting a byte stream into lines at whatever places it was split, checking what each line
 // says, and writing. Pure. It refuses lines longer than a frame may be before they are held, and never throws for
 // what a peer sent: everything is an outcome.
+import assert from 'node:assert/strict';
 import * as z from 'zod/mini';
 import type { CompiledPolicy } from './bundle.ts';
 import {
@@ -163,7 +164,7 @@ export function describeIssue(error: z.core.$ZodError): {
   readonly message: string;
 } {
   const [issue] = error.issues;
-  if (issue === undefined) return { path: '', message: 'is not in order' };
+  assert(issue !== undefined, 'zod names what it refuses');
   const path = issue.path.map(String).join('.');
   return { path, message: `${path === '' ? 'the frame' : path}: ${describeRule(issue)}` };
 }

@@ -78,6 +78,21 @@ describe('a seed', () => {
     assert.match(tooLong.reason, /65536/);
   });
 
+  it('is left out when it would unfold to more than is read back, and not a byte before', () => {
+    // Repetition folds to nearly nothing: only what it unfolds to is large.
+    const sized = (length: number): Bundle =>
+      bundle([{ ...policy('a'), workload: 'x'.repeat(length) }]);
+    const room = SEED_UNFOLDED_MAX - JSON.stringify(sized(0)).length;
+
+    const largest = encodeSeed(sized(room));
+    const tooLarge = encodeSeed(sized(room + 1));
+
+    assert.equal(largest.kind, 'seed');
+    assert.deepEqual(decodeSeed(largest.text), { kind: 'seed', bundle: sized(room) });
+    assert.equal(tooLarge.kind, 'omitted');
+    assert.match(tooLarge.reason, new RegExp(`take ${SEED_UNFOLDED_MAX + 1} bytes`));
+  });
+
   it('reads an empty file as no seed', () => {
     assert.deepEqual(decodeSeed(''), { kind: 'none' });
     assert.deepEqual(decodeSeed('\n'), { kind: 'none' });

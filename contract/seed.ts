@@ -1,6 +1,7 @@
 // The seed: a pod's bundle as text in an annotation, so that a pod that starts while the operator is away has rules.
 // Whoever may read the pod may read its seed, so it holds what a policy holds and nothing of the store; and it must
 // leave room for the pod's own annotations, so long bodies of refusals are left out.
+import assert from 'node:assert/strict';
 import { Buffer } from 'node:buffer';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { BUNDLE_FORMAT, type Bundle, type CompiledPolicy } from './bundle.ts';
@@ -70,7 +71,8 @@ export function decodeSeed(text: string): DecodedSeed {
     const json = gunzipSync(folded, { maxOutputLength: SEED_UNFOLDED_MAX }).toString('utf8');
     return readBundle(JSON.parse(json));
   } catch (error) {
-    return unreadable(error instanceof Error ? error.message : String(error));
+    assert(error instanceof Error);
+    return unreadable(error.message);
   }
 }
 

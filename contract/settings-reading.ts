@@ -119,14 +119,17 @@ function nearest(name: string, known: ReadonlySet<string>): string {
 
 /** Edit distance; both names are short constants or variable names. */
 function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substituted));
-    }
-    row = next;
+  // One row of the table at a time, without its first column, which counts the letters of `a`.
+  let above = Array.from({ length: b.length }, (_, j) => j + 1);
+  let left = b.length;
+  for (const [i, letter] of Array.from(a).entries()) {
+    let diagonal = i;
+    left = i + 1;
+    above = above.map((over, j) => {
+      left = Math.min(over + 1, left + 1, diagonal + (letter === b[j] ? 0 : 1));
+      diagonal = over;
+      return left;
+    });
   }
-  return row[b.length] ?? 0;
+  return left;
 }
