@@ -6,6 +6,7 @@ import { operatorSettings } from '../operator/operator-settings.ts';
 import { settings } from '../sidecar/run-settings.ts';
 import { environmentName, type Setting } from '../contract/setting.ts';
 import type { InjectOptions } from './inject.ts';
+import type { RedirectOptions } from './redirect.ts';
 import { reportFailure, wantsColour } from './terminal.ts';
 import { readVersion } from './version.ts';
 
@@ -23,6 +24,7 @@ export function buildProgram(): Command {
     operatorCommand(),
     drainCommand(),
     waitCommand(),
+    redirectCommand(),
   ]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
@@ -204,3 +206,32 @@ function waitCommand(): Command {
       await runWait(options).catch(reportFailure);
     });
 }
+
+function redirectCommand(): Command {
+  return new Command('redirect')
+    .description("Redirect a pod's ports to its sidecar (the init container of redirect mode).")
+    .option('--forward <APP:LISTEN>', "an app's port and the sidecar's; may be repeated", collect)
+    .option(
+      '--probe <PROBE:APP>',
+      "a port that the kubelet asks and the app's, past the sidecar; may be repeated",
+      collect,
+    )
+    .option('--dry-run', 'print the commands instead of running them')
+    .addOption(outputOption())
+    .addHelpText('after', REDIRECT_EXAMPLES)
+    .action(async (options: RedirectOptions) => {
+      const { runRedirect } = await import('./redirect.ts');
+      const write = (text: string): void => {
+        process.stdout.write(text);
+      };
+      await runRedirect(options, write).catch(reportFailure);
+    });
+}
+
+const REDIRECT_EXAMPLES = `
+Changes the network it runs in, so it belongs into a pod. It needs NET_ADMIN, user 0 and iptables. Exit code 1: not every
+rule could be proven, and the pod must not start.
+
+Examples:
+  weir redirect --forward 8080:15100 --probe 15300:8080
+  weir redirect --forward 8080:15100 --dry-run`;

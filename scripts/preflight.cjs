@@ -19,6 +19,7 @@ function main() {
     });
   }
   if (missing.length > 0) bring(missing);
+  if (wantsRedis && wantsIptables()) bringIfPossible(IPTABLES);
   if (!pinnedNodeRuns()) {
     fail(
       `Node 26 is needed. On Linux (x64, arm64) it comes with \`npm ci\`; elsewhere install Node >= 26 yourself. ` +
@@ -40,6 +41,27 @@ function hasRedis() {
   const names = ['redis-server', 'valkey-server', 'redis-check-rdb'];
   const folders = (process.env.PATH || '').split(path.delimiter);
   return names.some((name) => folders.some((folder) => fs.existsSync(path.join(folder, name))));
+}
+
+const IPTABLES = [
+  { debian: 'iptables', why: 'the redirect rules are tested with it' },
+  { debian: 'iproute2', why: 'the redirect rules are tested in a network made with it' },
+];
+
+/** Only root can test the rules; for others these tests are left out, which they say themselves. */
+function wantsIptables() {
+  if (process.platform !== 'linux' || process.getuid() !== 0) return false;
+  const folders = ['/usr/sbin', '/sbin', '/usr/bin', '/bin'];
+  const has = (name) => folders.some((folder) => fs.existsSync(path.join(folder, name)));
+  return !has('iptables-nft') || !has('ip');
+}
+
+function bringIfPossible(missing) {
+  try {
+    bring(missing);
+  } catch {
+    console.error('weir: going on without: some tests will be left out.');
+  }
 }
 
 function bring(missing) {

@@ -141,7 +141,9 @@ export function redirectContainer({ spec, config, taken, moved }: SidecarPlan): 
     name: inPod.redirectInit,
     image: config.redirectImage,
     ...(config.imagePullPolicy === undefined ? {} : { imagePullPolicy: config.imagePullPolicy }),
+    // Every image of ours begins with `weir`, so that one image may serve for both containers.
     args: [
+      'redirect',
       ...[...forwards].flatMap(([port, listen]) => ['--forward', `${port}:${listen}`]),
       ...moved.flatMap(({ port, probe }) => ['--probe', `${probe}:${port}`]),
     ],

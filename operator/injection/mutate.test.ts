@@ -219,7 +219,9 @@ describe('redirect', () => {
       ['weir-redirect', 'weir'],
     );
     const init = named(after, 'weir-redirect');
-    assert.deepEqual(field(init, 'args'), ['--forward', '8080:15100', '--probe', '15300:8080']);
+    assert.deepEqual(field(init, 'args'), [
+      ...['redirect', '--forward', '8080:15100', '--probe', '15300:8080'],
+    ]);
     assert.deepEqual(field(init, 'securityContext'), {
       runAsUser: 0,
       runAsNonRoot: false,
