@@ -12,10 +12,10 @@ import {
   applyAll,
   installOperatorAccess,
   OPERATOR_NAMESPACE,
-  OperatorProcess,
+  type OperatorProcess,
 } from './operator-process.ts';
+import { OperatorReplicas } from './operator-replicas.ts';
 import { PodSidecars } from './pod-sidecars.ts';
-import { freeServerPort } from './port.ts';
 
 export const NAMESPACE = 'shop';
 export const STORE_SECRET = 'weir-store';
@@ -29,7 +29,8 @@ const DEADLINE = '2s';
 export interface EnforcedAppOptions {
   /** False: the Secret that names the store is not there yet. */
   readonly hasStore?: boolean;
-  readonly operatorFlags?: readonly string[];
+  /** Of the operator; one unless given. */
+  readonly replicas?: number;
 }
 
 export interface Condition {
@@ -43,8 +44,7 @@ interface Parts {
   readonly redis: RedisServer;
   readonly upstream: AnsweringUpstream;
   readonly sidecars: PodSidecars;
-  readonly ports: { readonly webhook: number; readonly stream: number };
-  readonly flags: readonly string[];
+  readonly operators: OperatorReplicas;
 }
 
 export class EnforcedApp implements AsyncDisposable {
@@ -52,16 +52,15 @@ export class EnforcedApp implements AsyncDisposable {
   readonly redis: RedisServer;
   readonly upstream: AnsweringUpstream;
   readonly sidecars: PodSidecars;
-  readonly #parts: Parts;
+  readonly operators: OperatorReplicas;
   readonly #stack: AsyncDisposableStack;
-  #operator: OperatorProcess | undefined;
 
   private constructor(parts: Parts, stack: AsyncDisposableStack) {
     this.cluster = parts.cluster;
     this.redis = parts.redis;
     this.upstream = parts.upstream;
     this.sidecars = parts.sidecars;
-    this.#parts = parts;
+    this.operators = parts.operators;
     this.#stack = stack;
   }
 
@@ -71,11 +70,7 @@ export class EnforcedApp implements AsyncDisposable {
     const redis = stack.use(await openRedisServer());
     const upstream = stack.use(await AnsweringUpstream.open(ANSWER));
     const cluster = stack.use(await openControlPlane());
-    const ports = { webhook: await freeServerPort(), stream: await freeServerPort() };
-    const flags = [
-      ...['--store-secret', STORE_SECRET, '--deadline', DEADLINE],
-      ...['--stream-url', `https://127.0.0.1:${ports.stream}`, ...(options.operatorFlags ?? [])],
-    ];
+    const flags = ['--store-secret', STORE_SECRET, '--deadline', DEADLINE];
     await installCrds(cluster.api);
     await installOperatorAccess(cluster, flags);
     await applyAll(cluster, [
@@ -92,55 +87,35 @@ export class EnforcedApp implements AsyncDisposable {
         upstreamPort: upstream.port,
       }),
     );
-    const parts = { cluster, redis, upstream, sidecars, ports, flags };
-    const app = new EnforcedApp(parts, stack.move());
-    try {
-      if (options.hasStore !== false) await app.nameStore(redis.url);
-      await app.startOperator();
-      return app;
-    } catch (error) {
-      await app[Symbol.asyncDispose]();
-      throw error;
-    }
+    if (options.hasStore !== false) await nameStore(cluster, redis.url);
+    const operators = stack.use(
+      await OperatorReplicas.open({ cluster, count: options.replicas ?? 1, flags }),
+    );
+    return new EnforcedApp({ cluster, redis, upstream, sidecars, operators }, stack.move());
   }
 
+  /** The first replica, which may not be the leader. */
   get operator(): OperatorProcess {
-    if (this.#operator === undefined) throw new Error('the operator is not running');
-    return this.#operator;
+    return this.operators.first.process;
   }
 
-  /** At the addresses it had before; resolves once it is ready. */
-  async startOperator(flags: readonly string[] = []): Promise<void> {
-    const { cluster, ports } = this.#parts;
-    const operator = await OperatorProcess.start({
-      ...{ cluster, ports, flags: [...this.#parts.flags, ...flags] },
-    });
-    this.#operator = operator;
-    await operator.ready();
-  }
-
-  async stopOperator(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
-    await this.operator.stop(signal);
-  }
-
-  /** Writes the Secret that the operator reads the store's address from. */
-  async nameStore(url: string): Promise<void> {
-    await this.apply([
-      {
-        ...{ apiVersion: 'v1', kind: 'Secret', stringData: { url } },
-        metadata: { name: STORE_SECRET, namespace: OPERATOR_NAMESPACE },
-      },
-    ]);
+  nameStore(url: string): Promise<void> {
+    return nameStore(this.cluster, url);
   }
 
   apply(objects: readonly object[]): Promise<void> {
     return applyAll(this.cluster, objects);
   }
 
-  /** For what is too large for the annotation that `kubectl apply` keeps. */
+  /** For a policy that is too large for the annotation that `kubectl apply` keeps. */
   async applyServerSide(object: object): Promise<void> {
-    const { status, body } = await this.#applyPolicy(object, 'fieldManager=weir-test');
+    const { status, body } = await this.tryApply(object);
     assert.ok(status < 300, textAt(body, 'message'));
+  }
+
+  /** The API server's answer to a policy; rejects when there is none. */
+  tryApply(object: object): Promise<JsonAnswer> {
+    return this.#applyPolicy(object, 'fieldManager=weir-test&force=true');
   }
 
   /** What the API server would make of a policy. */
@@ -220,9 +195,18 @@ export class EnforcedApp implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#operator?.[Symbol.asyncDispose]();
     await this.#stack.disposeAsync();
   }
+}
+
+/** Writes the Secret that the operator reads the store's address from. */
+async function nameStore(cluster: ControlPlane, url: string): Promise<void> {
+  await applyAll(cluster, [
+    {
+      ...{ apiVersion: 'v1', kind: 'Secret', stringData: { url } },
+      metadata: { name: STORE_SECRET, namespace: OPERATOR_NAMESPACE },
+    },
+  ]);
 }
 
 export function conditionsOf(policy: unknown): ReadonlyMap<string, Condition> {

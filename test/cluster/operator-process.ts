@@ -36,6 +36,10 @@ export interface OperatorProcessOptions {
   readonly host?: string;
   /** Ports to come back on; free ones unless given. */
   readonly ports?: { readonly webhook: number; readonly stream: number };
+  /** Whose rights it has; a token of its service account, asked for at the API server, unless given. */
+  readonly kubeconfig?: string;
+  /** The webhook configuration names somebody in front of it already, and stays as it is. */
+  readonly isBehindService?: boolean;
   /** Told each line of the log. */
   readonly onLog?: (line: string) => void;
 }
@@ -94,6 +98,11 @@ export async function applyAll(cluster: Cluster, objects: readonly object[]): Pr
   if (code !== 0) throw new Error(stderr);
 }
 
+/** Path of a kubeconfig of the operator's own service account. */
+export function operatorKubeConfig(cluster: Cluster): Promise<string> {
+  return cluster.kubeConfigFor({ namespace: OPERATOR_NAMESPACE, serviceAccount: SERVICE_ACCOUNT });
+}
+
 export class OperatorProcess implements AsyncDisposable {
   readonly addresses: Addresses;
   readonly pid: number;
@@ -117,10 +126,7 @@ export class OperatorProcess implements AsyncDisposable {
   /** Resolves once it serves and the webhook configuration names it. `installOperatorAccess` comes first. */
   static async start(options: OperatorProcessOptions): Promise<OperatorProcess> {
     const { cluster, host = '127.0.0.1', flags = [], ports = { webhook: 0, stream: 0 } } = options;
-    const kubeconfig = await cluster.kubeConfigFor({
-      namespace: OPERATOR_NAMESPACE,
-      serviceAccount: SERVICE_ACCOUNT,
-    });
+    const kubeconfig = options.kubeconfig ?? (await operatorKubeConfig(cluster));
     const child = spawn(
       process.execPath,
       [
@@ -149,7 +155,7 @@ export class OperatorProcess implements AsyncDisposable {
         START_TIMEOUT_MS,
       );
       const addresses = readAddresses(lines[0] ?? '');
-      await pointWebhookAt(cluster, addresses.webhook);
+      if (options.isBehindService !== true) await pointWebhookAt(cluster, addresses.webhook);
       return new OperatorProcess(child, exited, log, addresses);
     } catch (error) {
       child.kill('SIGKILL');
@@ -177,6 +183,11 @@ export class OperatorProcess implements AsyncDisposable {
     return Number(line?.slice(series.length + 1) ?? 0);
   }
 
+  /** Resolves when the process has ended, for whatever reason. */
+  async ended(): Promise<void> {
+    await this.#exited;
+  }
+
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill(signal);
     await this.#exited;
@@ -188,7 +199,7 @@ export class OperatorProcess implements AsyncDisposable {
 }
 
 /** The chart's configuration, but for the address: there is no Service in front of a process beside the cluster. */
-async function pointWebhookAt(cluster: Cluster, url: string): Promise<void> {
+export async function pointWebhookAt(cluster: Cluster, url: string): Promise<void> {
   const configuration = webhookConfiguration({
     operatorNamespace: OPERATOR_NAMESPACE,
     target: { url },
