@@ -4,6 +4,7 @@ import type { CompiledPolicy, CompiledRule, CompiledTier, Limit } from '../../co
 import { bucketPath } from './bucket-key.ts';
 import { localShare } from './local-share.ts';
 import { StoredLimit, parseStoredLimit } from './stored-limit.ts';
+import type { BucketState } from './token-bucket.ts';
 
 /** One bucket of a tier, or the same under the newer limit that the store enforces for a key. */
 export class Bucket {
@@ -119,6 +120,8 @@ export class KeyedBucket {
   period = 0;
   /** The group that took tokens ahead of its requests, or is about to. */
   lease: object | undefined = undefined;
+  /** The pod's own bucket behind it, while its table holds it. */
+  share: BucketState | undefined = undefined;
 
   constructor(key: string, origin: TierBucket) {
     this.key = key;

@@ -12,6 +12,8 @@ export class BucketState {
   limit: StoredLimit;
   /** While a batch is decided: which of its keys works on this bucket; −1 otherwise. */
   openedAs = -1;
+  /** Its table still has it: who keeps a reference may use it without asking the table. */
+  isHeld = false;
 
   constructor(level: number, stamp: number, limit: StoredLimit) {
     this.level = level;

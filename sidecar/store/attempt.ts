@@ -1,11 +1,10 @@
 // Hot path. One call on its way to a server, and what may be tried when it was certainly not executed.
 import { type Reply } from '../limiter/token-bucket.ts';
+import { encodeCall } from './script-arguments.ts';
 import type { CommandChannel, CommandSink } from './redis-node.ts';
 import { remedyFor, type Remedy } from './redis-errors.ts';
 import type { StoreCall } from './store.ts';
 
-/** How the script spells the operations ACQUIRE, PEEK, REFUND and CHARGE_DOWN. */
-const LETTERS = ['a', 'p', 'r', 'c'];
 /** A loading or failing-over server is asked again after this, still well within the deadline. */
 const RETRY_MS = 10;
 
@@ -115,21 +114,6 @@ export class Attempt implements CommandSink {
       this.#send(this.#router.nodeFor(this.#call), 'evalsha');
     }, RETRY_MS).unref();
   }
-}
-
-/** The arguments of EVAL or EVALSHA for `call`. */
-export function encodeCall(call: StoreCall, script: string): (string | number)[] {
-  const { keys, limits, operations } = call;
-  const args: (string | number)[] = [script, keys.length];
-  for (const key of keys) args.push(key);
-  for (const limit of limits) args.push(limit.text);
-  let at = 0;
-  while (at < operations.length) {
-    args.push(LETTERS[operations[at] ?? 0] ?? '');
-    const end = at + 4 + 2 * (operations[at + 3] ?? 0);
-    for (at += 1; at < end; at += 1) args.push(operations[at] ?? 0);
-  }
-  return args;
 }
 
 /** Integers stay, texts become strings. undefined = not the script's reply. */

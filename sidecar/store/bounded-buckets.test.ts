@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { StoredLimit } from '../limiter/stored-limit.ts';
-import { ACQUIRE, TokenBuckets, type Reply } from '../limiter/token-bucket.ts';
+import { ACQUIRE, BucketState, TokenBuckets, type Reply } from '../limiter/token-bucket.ts';
 import { BoundedBuckets, SWEEP_FROM, MAX_BUCKETS } from './bounded-buckets.ts';
 
 /** 2 tokens, one a second. */
@@ -52,6 +52,17 @@ describe('a bounded table of buckets', () => {
 
     assert.equal(bench.table.overflowSize, 0);
     assert.ok(bench.table.size <= 3);
+  });
+
+  test('lets go of what it evicts, so that nobody works on it any more', () => {
+    const table = new BoundedBuckets(1);
+    const evicted = new BucketState(0, 0, limit);
+    table.insert('weir1:{t}:rule:-:main:a', evicted);
+    assert.equal(evicted.isHeld, true);
+
+    const other = table.open('weir1:{t}:rule:-:main:b', limit, 2 * SECOND);
+
+    assert.deepEqual([other, evicted.isHeld], [undefined, false]);
   });
 
   test('does not evict a bucket one µs before it is full', () => {

@@ -63,6 +63,7 @@ export class BoundedBuckets implements BucketTable {
   }
 
   insert(key: string, state: BucketState): void {
+    state.isHeld = true;
     this.#states.set(key, state);
     if (this.#states.size > SWEEP_FROM) this.#sweep(SWEEP_STEP);
   }
@@ -86,7 +87,9 @@ export class BoundedBuckets implements BucketTable {
         return;
       }
       const [key, state] = next.value;
-      if (state.openedAs < 0 && this.#isFull(state)) this.#states.delete(key);
+      if (state.openedAs >= 0 || !this.#isFull(state)) continue;
+      state.isHeld = false;
+      this.#states.delete(key);
     }
   }
 

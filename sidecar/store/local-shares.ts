@@ -29,17 +29,27 @@ export class LocalShares {
   charge(keyed: KeyedBucket, tokens: number, nowUs: number): void {
     const limit = keyed.origin.local;
     if (limit === undefined) return;
-    const known = this.#table.open(keyed.key, limit, nowUs);
+    const known = this.#shareOf(keyed, limit, nowUs);
     const units = tokens * limit.unitsPerToken;
     if (known === undefined) {
       const state = new BucketState(0, 0, limit);
       state.reset(limit, nowUs);
       state.level = Math.max(0, state.level - units);
       this.#table.insert(keyed.key, state);
+      keyed.share = state;
       return;
     }
     bringToNow(known, limit, nowUs);
     known.level = Math.max(0, known.level - tokens * known.limit.unitsPerToken);
+  }
+
+  /** Without a lookup for who was here before: the table is large, and cold with many keys. */
+  #shareOf(keyed: KeyedBucket, limit: StoredLimit, nowUs: number): BucketState | undefined {
+    const { share } = keyed;
+    if (share?.isHeld === true) return share;
+    const known = this.#table.open(keyed.key, limit, nowUs);
+    keyed.share = known;
+    return known;
   }
 
   /** Starts a decision over several buckets. */

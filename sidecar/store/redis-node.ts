@@ -43,20 +43,22 @@ export interface CommandChannel {
   reconnect(): void;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** A command that is already written: ioredis would copy, count and join every argument of a batch once more. */
 class WrittenCommand extends Command {
-  #text: string;
+  #bytes: Buffer;
 
-  constructor(name: string, text: string) {
+  constructor(name: string, bytes: Buffer) {
     super(name, []);
-    this.#text = text;
+    this.#bytes = bytes;
   }
 
-  /** Once: nothing is sent again, and a batch's text is not worth keeping until its answer. */
-  override toWritable(): string {
-    const text = this.#text;
-    this.#text = '';
-    return text;
+  /** Once: nothing is sent again, and a batch's bytes are not worth keeping until its answer. */
+  override toWritable(): Buffer {
+    const bytes = this.#bytes;
+    this.#bytes = NOTHING;
+    return bytes;
   }
 }
 

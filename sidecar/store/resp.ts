@@ -1,18 +1,24 @@
-// Hot path. A command in RESP, as one string: an array of bulk strings
+// Hot path. A command in RESP, as bytes: an array of bulk strings
 // (https://redis.io/docs/latest/develop/reference/protocol-spec/).
 
-/** A call has a few hundred small integers: places, weights, counts. */
-const INTEGERS: readonly string[] = Array.from({ length: 1_024 }, (_, i) => bulk(String(i)));
+/** Beginnings of bulk strings by length: keys, digests and limit texts have a few lengths. */
+const BEGINNINGS: readonly string[] = Array.from({ length: 512 }, (_, length) => beginning(length));
 
-/** Lengths count UTF-8 bytes, which is how the string has to be written. */
-export function encodeCommand(name: string, args: readonly (string | number)[]): string {
-  let text = `*${args.length + 1}\r\n${bulk(name)}`;
+/** One buffer: written as a string, Node would walk through every piece of it to count its bytes. */
+export function encodeCommand(name: string, args: readonly (string | number)[]): Buffer {
+  let text = `*${args.length + 1}\r\n$${Buffer.byteLength(name)}\r\n${name}`;
   for (const arg of args) {
-    text += typeof arg === 'number' ? (INTEGERS[arg] ?? bulk(String(arg))) : bulk(arg);
+    const value = typeof arg === 'number' ? String(arg) : arg;
+    const length = Buffer.byteLength(value);
+    text += BEGINNINGS[length] ?? beginning(length);
+    text += value;
   }
-  return text;
+  text += '\r\n';
+  // Of the commands in use only EVAL holds anything but ASCII, which is copied without being looked at.
+  return Buffer.from(text, name === 'evalsha' ? 'latin1' : 'utf8');
 }
 
-function bulk(text: string): string {
-  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+/** With the end of the bulk string before it. */
+function beginning(length: number): string {
+  return `\r\n$${length}\r\n`;
 }

@@ -4,15 +4,19 @@
 -- full bucket. Every number is an integer that a double holds exactly; nothing is divided on the way.
 --
 -- KEYS  the distinct buckets of this call.
--- ARGV  one limit text per key ("generation capacity unitsPerToken unitsPerTick tickUs", the tail of the state);
---       then per decision: operation, want, after, n, and n pairs (position in KEYS, weight in tokens).
---       Operation a = acquire 0..want times, p = peek, r = refund, c = charge down to zero.
---       after = an earlier decision of this call whose grant bounds want; 0 = none.
+-- ARGV  1: per key two bytes, the place of its limit among the texts below (from 1).
+--       2: the decisions, in bytes: operation, want, after, n, and n pairs (position in KEYS, weight in tokens).
+--          Operation a = acquire 0..want times, p = peek, r = refund, c = charge down to zero. In upper case
+--          its numbers have five bytes each, else one. after = an earlier decision of this call whose grant
+--          bounds want; 0 = none. All numbers are in base 128, so that the whole call is ASCII: a string each
+--          would cost more than what is decided with it.
+--       3..: the distinct limit texts ("generation capacity unitsPerToken unitsPerTick tickUs", the tail of
+--          the state).
 -- Reply now in µs; per decision granted (-1: foreign value) and wait in µs (-1: never); per key its level (-1:
 --       foreign); then pairs (position, limit text) of keys that are under another limit than the call named.
 --
 -- There is no "#!lua" line: with it a full Redis would refuse denials and peeks too.
-local call, match, format = redis.call, string.match, string.format
+local call, match, format, byte = redis.call, string.match, string.format, string.byte
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 
 -- Below 2^53, because clients read the integer 9007199254740991 as …992.
@@ -110,38 +114,61 @@ local function load(i, value, mine)
   level[i], stamp[i], lim[i] = l, s, q
 end
 
-local values = call('MGET', unpack(KEYS))
-for i = 1, #KEYS do load(i, values[i], limit_of(ARGV[i])) end
+local values, places, named = call('MGET', unpack(KEYS)), ARGV[1], {}
+for i = 1, #KEYS do
+  local high, low = byte(places, 2 * i - 1, 2 * i)
+  local mine = limit_of(ARGV[2 + 128 * high + low])
+  named[i] = mine
+  load(i, values[i], mine)
+end
 
-local out, decisions, a = {now}, 0, #KEYS + 1
-while ARGV[a] do
-  local op, want, after, n = ARGV[a], tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
-  local first, last = a + 4, a + 2 + 2 * n
-  a = a + 4 + 2 * n
+local ops, at = ARGV[2], 1
+local function wide()
+  local a, b, c, d, e = byte(ops, at, at + 4)
+  at = at + 5
+  return (((a * 128 + b) * 128 + c) * 128 + d) * 128 + e
+end
+
+local ACQUIRE, PEEK, REFUND, LOWER, UPPER = byte('apraA', 1, 5)
+local position, weight = {}, {}
+local out, decisions, size = {now}, 0, #ops
+while at <= size do
+  local op, want, after, n = byte(ops, at, at + 3)
+  if op >= LOWER then
+    at = at + 4
+    for b = 1, n do
+      position[b], weight[b] = byte(ops, at, at + 1)
+      at = at + 2
+    end
+  else
+    op, at = op + LOWER - UPPER, at + 1
+    want, after, n = wide(), wide(), wide()
+    for b = 1, n do position[b], weight[b] = wide(), wide() end
+  end
   if after > 0 then want = min(want, max(0, out[2 * after])) end
   local granted, wait = want, 0
   -- How often all buckets can pay. All or nothing: one that cannot, and none is charged.
-  for b = first, last, 2 do
-    local i = tonumber(ARGV[b])
+  for b = 1, n do
+    local i = position[b]
     local q = lim[i]
     if not q then granted = -1 break end
-    if op == 'a' or op == 'p' then granted = min(granted, floor(level[i] / (q.upt * ARGV[b + 1]))) end
+    if op == ACQUIRE or op == PEEK then granted = min(granted, floor(level[i] / (q.upt * weight[b]))) end
   end
-  if granted >= 0 and (op ~= 'p') and granted > 0 then
-    for b = first, last, 2 do
-      local i = tonumber(ARGV[b])
+  if granted >= 0 and op ~= PEEK and granted > 0 then
+    for b = 1, n do
+      local i = position[b]
       local q, l = lim[i], level[i]
-      local units = granted * ARGV[b + 1] * q.upt
+      local units = granted * weight[b] * q.upt
       -- A refund clamps at full, so one to a missing key changes nothing and creates none.
-      if op == 'r' then units = min(q.full, l + units) else units = max(0, l - units) end
+      if op == REFUND then units = min(q.full, l + units) else units = max(0, l - units) end
       if units ~= l then level[i] = units dirty[i] = true end
     end
   end
   if granted >= 0 and granted < want then
     -- A peek has not taken what it granted.
-    local ahead = op == 'p' and granted or 0
-    for b = first, last, 2 do
-      local i, w = tonumber(ARGV[b]), tonumber(ARGV[b + 1])
+    local ahead = op == PEEK and granted or 0
+    for b = 1, n do
+      local i, w = position[b], weight[b]
       local q = lim[i]
       if w > q.capacity then wait = -1 break end
       local units = q.upt * w
@@ -160,7 +187,7 @@ local extra = levels + #KEYS
 for i = 1, #KEYS do
   local q = lim[i]
   out[levels + i] = q and level[i] or -1
-  if q and q.text ~= ARGV[i] then
+  if q and q ~= named[i] then
     out[extra + 1], out[extra + 2] = i, q.text
     extra = extra + 2
   end
@@ -173,7 +200,7 @@ for i = 1, #KEYS do
     -- The time to full, or a missing key would be full too early; a stamp that is ahead counts on top.
     local fill_us = (q.full - level[i]) / q.rate * q.tick + max(0, stamp[i] * q.tick - now)
     local ttl = min(MAX, ceil(fill_us / 1000) + 1000)
-    call('SET', KEYS[i], format('%d %d %s', level[i], stamp[i], q.text), 'PX', format('%d', ttl))
+    call('SET', KEYS[i], format('%d %d %s', level[i], stamp[i], q.text), 'PX', ttl)
   end
 end
 return out

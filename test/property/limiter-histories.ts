@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { StoredLimit } from '../../sidecar/limiter/stored-limit.ts';
 import type { Batch, BucketState, BucketTable, Reply } from '../../sidecar/limiter/token-bucket.ts';
+import { encodeCall } from '../../sidecar/store/script-arguments.ts';
 import { LimiterModel, type ModelDecision, type ModelLimit } from './limiter-model.ts';
 
 const START_US = 1_758_000_000_000_000;
@@ -217,7 +218,7 @@ function testBuild(script: string): string {
       'local now = tonumber(table.remove(ARGV))\nlocal ttls = {}\n',
     )
     .replace(
-      "'PX', format('%d', ttl))",
+      "'PX', ttl)",
       "'PX', '100000000000') ttls[#ttls + 1] = i ttls[#ttls + 1] = format('%d', ttl)",
     )
     .replace(/\nreturn out\s*$/, "\nreturn {out, call('MGET', unpack(KEYS)), ttls}\n");
@@ -241,7 +242,6 @@ interface Frame {
   readonly isClean: boolean;
 }
 
-const LETTERS = { acquire: 'a', peek: 'p', refund: 'r', charge: 'c' } as const;
 const CODES = { acquire: 0, peek: 1, refund: 2, charge: 3 } as const;
 
 class HistoryRun {
@@ -352,18 +352,13 @@ class HistoryRun {
     states: readonly (string | null)[];
     ttls: readonly (string | number)[];
   }> {
-    const args: (string | number)[] = [...texts];
-    for (const { operation, want, after, buckets } of decisions) {
-      args.push(LETTERS[operation], want, after, buckets.length);
-      for (const { key, weight } of buckets) args.push(key + 1, weight);
-    }
-    const raw: unknown = await this.#voices.redis.evalsha(
-      this.#digest,
-      keys.length,
-      ...keys,
-      ...args,
-      nowUs,
-    );
+    const operations = decisions.flatMap(({ operation, want, after, buckets }) => [
+      ...[CODES[operation], want, after, buckets.length],
+      ...buckets.flatMap(({ key, weight }) => [key + 1, weight]),
+    ]);
+    const limits = texts.map((text) => ({ text }));
+    const args = encodeCall({ keys, limits, operations }, this.#digest);
+    const raw: unknown = await this.#voices.redis.call('evalsha', ...args, nowUs);
     assert.ok(Array.isArray(raw));
     const [reply, states, ttls] = raw as [
       (string | number)[],
