@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compiledPolicy } from '../test/support/compiled-policy.ts';
 import { checkPolicy } from './compiled-policy-schema.ts';
-import { checkOperatorFrame, checkSidecarFrame, encodePush, policiesOf } from './frame-codec.ts';
+import {
+  checkOperatorFrame,
+  checkSidecarFrame,
+  encodePush,
+  policiesOf,
+  type PushHead,
+} from './frame-codec.ts';
 import { FRAME_BYTES_MAX, MESSAGE_MAX } from './stream.ts';
 
 const NACK = { type: 'nack', nonce: 4, version: 'v', code: 'Policies', refusals: [] } as const;
@@ -66,10 +72,14 @@ describe('what is said of a frame that is not in order', () => {
 });
 
 describe('a delta', () => {
-  const head = {
-    ...{ type: 'delta', nonce: 2, base: 'v1', version: 'v2', remove: ['gone'] },
+  const head: PushHead = {
+    type: 'delta',
+    nonce: 2,
+    base: 'v1',
+    version: 'v2',
+    remove: ['gone'],
     issuedAt: '2026-01-01T00:00:00Z',
-  } as const;
+  };
 
   it('carries what is new under its own name, and the rest in parts', () => {
     const policies = ['a', 'b'].map((uid) => compiledPolicy({ uid }));

@@ -56,6 +56,7 @@ const ROWS: readonly [string, ServiceObject['spec'], PodOptions, readonly Bypass
     {},
     ['RenamedTargetPort'],
   ],
+  ['a name that no container port has', { ports: [{ port: 80, targetPort: 'web' }] }, {}, []],
   ['the sidecar by number', { ports: [{ port: 80, targetPort: 15100 }] }, {}, []],
   ['a number over UDP', { ports: [{ port: 80, targetPort: 8080, protocol: 'UDP' }] }, {}, []],
   ['no address (headless)', { clusterIP: 'None', ports: [] }, {}, ['Headless']],
@@ -129,6 +130,34 @@ describe('what is said of a bypass', () => {
       bypass && describeBypass(bypass),
       'Service api, port web, reaches the app past the sidecar: in spec.ports[0].targetPort write targetPort: http',
     );
+  });
+
+  it('names no port of a headless Service, and no field: its pods are to change', () => {
+    const [bypass] = found({ clusterIP: 'None', ports: [] });
+
+    assert.match(
+      bypass ? describeBypass(bypass) : '',
+      /^Service api reaches the app past the sidecar: clients get the addresses of pods/,
+    );
+  });
+
+  it('names the host port where no Service is in it, after what Services do', () => {
+    const ports = [{ name: 'app-http', containerPort: 8080, hostPort: 80 }];
+    const pod = readPod(podObject('a', { mode: 'takeover', ports }));
+    const bypasses = found(numeric, { ports });
+
+    const findings = findingsOf([{ pod, match: { missing: [] }, bypasses }]);
+
+    assert.deepEqual(findings.map(describeBypass), [
+      'host port 80 reaches the app past the sidecar: remove hostPort, or annotate the pods with weir.dev/mode: redirect',
+      'Service api, port 80, reaches the app past the sidecar: in spec.ports[0].targetPort write targetPort: http',
+    ]);
+  });
+
+  it('asks for a name first where the port that was taken has none', () => {
+    const [bypass] = found(numeric, { taken: [{ container: 'app', port: 8080, listen: 15100 }] });
+
+    assert.match(bypass?.advice ?? '', /^name the container port, and write that name$/);
   });
 
   it('is said once for all pods, and not where a policy is about other ports', () => {

@@ -136,7 +136,8 @@ function ofPort(service: ServiceRecord, context: PortContext): readonly Bypass[]
   const { pod, taken, port, index } = context;
   const target = port.targetPort ?? port.port;
   const reached = typeof target === 'number' ? target : numberOf(target, pod);
-  const found = { service, port: port.name ?? String(port.port), appPorts: [reached ?? 0] };
+  if (reached === undefined) return [];
+  const found = { service, port: port.name ?? String(port.port), appPorts: [reached] };
   const field = `spec.ports[${String(index)}].targetPort`;
   const hit = taken.find((one) => one.port === reached);
   if (hit !== undefined) {
@@ -164,7 +165,7 @@ function numberOf(name: string, { ports }: PodRecord): number | undefined {
 }
 
 // A port with a name that was not taken is not HTTP, or was left out on purpose.
-function isUnnamedAndLeftOut(number: number | undefined, pod: PodRecord): boolean {
+function isUnnamedAndLeftOut(number: number, pod: PodRecord): boolean {
   if (pod.hasChosenPorts) return false;
   const declared = pod.ports.filter((port) => port.number === number);
   return declared.length > 0 && declared.every(({ name }) => name === undefined);

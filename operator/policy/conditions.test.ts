@@ -95,11 +95,13 @@ const celFault = {
   rules: [{ name: 'all', match: [{ cel: { expression: 'nothing' } }], buckets: BUCKETS }],
 };
 const shadowRule = { name: 'counted', mode: 'Shadow', buckets: BUCKETS };
-const refusal = (message: string): Partial<SidecarReport> => ({
+const refusal = (message: string, path = 'spec.rules[0].match'): Partial<SidecarReport> => ({
   generations: new Map(),
-  refusals: [
-    { uid: 'uid-one', generation: 1, path: 'spec.rules[0].match', code: 'Invalid', message },
-  ],
+  refusals: [{ uid: 'uid-one', generation: 1, path, code: 'Invalid', message }],
+});
+const tooOld = (...features: readonly string[]): Partial<SidecarReport> => ({
+  generations: new Map(),
+  tooOld: [{ uid: 'uid-one', generation: 1, features }],
 });
 const failure = (kind: 'refused' | 'unavailable' | 'invalid'): KeySetState => ({
   good: undefined,
@@ -122,7 +124,14 @@ const TABLE: readonly [string, string, string, Scene, RegExp][] = [
     { spec: { ...celFault, rulez: 1 } },
     /^spec\.rulez is not a field: did you mean rules\?/,
   ],
-  ['Accepted', 'False', 'Invalid', { spec: { rules: [] } }, /^spec\.rules /],
+  ['Accepted', 'False', 'Invalid', { spec: { rules: [] } }, /^spec\.rules [^(]*$/],
+  [
+    'Accepted',
+    'False',
+    'Invalid',
+    { spec: { rules: [], scope: 'Moon', failureMode: 'Moon' } },
+    /^spec\.\w+ .* \(and 2 more\)$/,
+  ],
   [
     'Accepted',
     'False',
@@ -205,16 +214,23 @@ const TABLE: readonly [string, string, string, Scene, RegExp][] = [
   [
     'Programmed',
     'False',
+    'Rejected',
+    { reports: { a: refusal('bad', '') } },
+    /pod a refused this generation and keeps what it had: bad/,
+  ],
+  [
+    'Programmed',
+    'False',
     'SidecarTooOld',
-    {
-      reports: {
-        a: {
-          generations: new Map(),
-          tooOld: [{ uid: 'uid-one', generation: 1, features: ['ports'] }],
-        },
-      },
-    },
+    { reports: { a: tooOld('ports') } },
     /pod a is too old for this policy \(ports\)/,
+  ],
+  [
+    'Programmed',
+    'False',
+    'SidecarTooOld',
+    { reports: { a: tooOld() } },
+    /pod a is too old for this policy: restart/,
   ],
   [
     'Programmed',
@@ -231,6 +247,13 @@ const TABLE: readonly [string, string, string, Scene, RegExp][] = [
     'Enforced',
     { spec: { rules: [shadowRule, { name: 'all', buckets: BUCKETS }] } },
     /rule counted only counts/,
+  ],
+  [
+    'Enforced',
+    'True',
+    'Enforced',
+    { spec: { enforcePercent: 10 } },
+    /^Requests above the limit are refused; for 10 % of clients\.$/,
   ],
   [
     'Enforced',
@@ -287,7 +310,21 @@ const TABLE: readonly [string, string, string, Scene, RegExp][] = [
     'False',
     'Bypassable',
     { service: { ports: [{ port: 80, targetPort: 8080 }] } },
-    /Service api, port 80,/,
+    /Service api, port 80,[^(]*$/,
+  ],
+  [
+    'Enforced',
+    'False',
+    'Bypassable',
+    {
+      service: {
+        ports: [
+          { name: 'a', port: 80, targetPort: 8080 },
+          { name: 'b', port: 81, targetPort: 8080 },
+        ],
+      },
+    },
+    /Service api, port a,.* \(and 1 more\)\.$/,
   ],
   [
     'Enforced',
@@ -373,6 +410,46 @@ describe('a condition', () => {
     assert.match(
       message,
       /shop\/one\/all and shop\/three\/all|shop\/three\/all and shop\/one\/all/,
+    );
+  });
+});
+
+describe('what is observed of a policy', () => {
+  const nothing = {
+    reportOf: () => undefined,
+    keySetOf: () => NOT_FETCHED,
+    store: { kind: 'none' } as const,
+    isSettling: false,
+  };
+
+  it('is nothing when it is gone', () => {
+    assert.equal(observePolicy(new World(cel), 'shop/one', nothing), undefined);
+  });
+
+  it('is no way around, and no conflict, on a pod that it does not apply to', () => {
+    const scene: Scene = {
+      spec: { ports: ['grpc'] },
+      service: { ports: [{ port: 80, targetPort: 8080 }] },
+    };
+
+    const { bypasses, bypassable, pods } = observe(scene);
+
+    assert.deepEqual([bypasses, bypassable], [[], 0]);
+    assert.deepEqual(pods[0]?.match, { ports: [], missing: ['grpc'] });
+  });
+
+  it('finds no port on a pod without a sidecar', () => {
+    const { pods } = observe({ spec: { ports: ['http'] }, pods: [['bare', {}]] });
+
+    assert.deepEqual(pods[0]?.match, { ports: [], missing: ['http'] });
+  });
+
+  it('is the same in whatever order its pods were seen', () => {
+    const pods = ['b', 'c', 'a'].map((name) => [name, { mode: 'takeover' }] as const);
+
+    assert.deepEqual(
+      observe({ pods }).pods.map(({ name }) => name),
+      ['a', 'b', 'c'],
     );
   });
 });
@@ -479,6 +556,10 @@ describe('the plan of a status', () => {
     const policy = { ...observation.policy, status: good };
 
     assert.equal(planStatus({ ...observation, policy }, 1).change, 'first');
+  });
+
+  it('counts no rule as in force where no version was ever good', () => {
+    assert.equal(planStatus(observe({ spec: celFault }), 0).status.rules, 0);
   });
 
   it('does not trip over a status that somebody else wrote', () => {

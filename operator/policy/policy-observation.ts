@@ -1,6 +1,6 @@
 // Everything that the status of one policy is planned from, gathered in one value: the plan asks nobody anything.
+import assert from 'node:assert/strict';
 import type { Conflict } from '../../crds/conflicts.ts';
-import { conflictsOf } from '../../crds/conflicts.ts';
 import { bypassesOf, type Bypass } from './bypass.ts';
 import { findingsOf, type BypassFinding, type PodBypasses } from './bypass-finding.ts';
 import type { KeySetState } from './key-set-state.ts';
@@ -62,7 +62,7 @@ export function observePolicy(
   return {
     policy,
     keySet: uri === undefined ? undefined : surroundings.keySetOf(uri),
-    pods: views.flatMap((view) => observePod(world, key, view, surroundings)),
+    pods: views.map((view) => observePod(world, key, view, surroundings)),
     conflicts: conflictsAround(world, policy, views),
     bypasses,
     bypassable: new Set(bypasses.flatMap(({ pods }) => pods)).size,
@@ -76,21 +76,27 @@ function observePod(
   key: string,
   { record }: PodView,
   { reportOf }: Surroundings,
-): ObservedPod[] {
-  const match = world.pairingsOf(record.uid).get(key)?.match;
-  if (match === undefined) return [];
+): ObservedPod {
+  const match = matchOf(world, key, record.uid);
   const { name, uid, isRunning } = record;
   const wish = wishOf(record, world.namespaceLabels(record.namespace));
   const isInjected = record.injection !== undefined;
-  return [{ name, uid, wish, isInjected, isRunning, match, report: reportOf(uid) }];
+  return { name, uid, wish, isInjected, isRunning, match, report: reportOf(uid) };
+}
+
+/** Of a pod that the policy selects. */
+function matchOf(world: World, key: string, uid: string): PolicyMatch {
+  const pairing = world.pairingsOf(uid).get(key);
+  assert(pairing !== undefined, 'pods and policies know each other both ways round');
+  return pairing.match;
 }
 
 /** Ways around, of the pods the policy applies to; they are the same for pods of one kind. */
 function bypassesAround(world: World, key: string, pods: readonly PodView[]): PodBypasses[] {
   const byKind = new Map<string, readonly Bypass[]>();
   return pods.flatMap(({ record, kind }) => {
-    const match = world.pairingsOf(record.uid).get(key)?.match;
-    if (match === undefined || !applies(match)) return [];
+    const match = matchOf(world, key, record.uid);
+    if (!applies(match)) return [];
     const services = (): readonly ServiceRecord[] =>
       world.servicesFor(record.namespace, record.labels);
     const bypasses = byKind.get(kind) ?? bypassesOf(record, services());
@@ -108,12 +114,10 @@ function conflictsAround(
   const name = `${policy.namespace}/${policy.name}/`;
   const seen = new Set<string>();
   const found = new Map<string, Conflict>();
-  for (const { record, kind } of pods) {
-    if (seen.has(kind)) continue;
-    seen.add(kind);
-    const keys = [...world.pairingsOf(record.uid).keys()].toSorted();
-    const compiled = keys.flatMap((key) => world.policy(key)?.good?.compiled ?? []);
-    for (const conflict of conflictsOf(compiled)) {
+  for (const pod of pods) {
+    if (seen.has(pod.kind)) continue;
+    seen.add(pod.kind);
+    for (const conflict of world.conflicts.of(pod)) {
       if (conflict.rules.some((rule) => rule.startsWith(name))) {
         found.set(conflict.rules.join(' '), conflict);
       }

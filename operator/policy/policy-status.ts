@@ -123,10 +123,11 @@ function isWaitingForWord(
   before: KnownStatus,
 ): before is KnownStatus & { readonly whole: PolicyStatus } {
   const { isSettling, policy } = observation;
-  if (!isSettling || before.observedGeneration !== policy.generation) return false;
+  const { whole } = before;
+  if (!isSettling || whole?.observedGeneration !== policy.generation) return false;
   const { expected, programmed } = tallyPods(observation);
   // A status that said no more than what is known now has nothing to be kept for.
-  const saidMore = (before.whole?.pods.programmed ?? 0) > programmed.length;
+  const saidMore = whole.pods.programmed > programmed.length;
   return saidMore && programmed.length < expected.length && policy.judgement.kind !== 'refused';
 }
 

@@ -37,6 +37,20 @@ describe('the number of pods that share a bucket', () => {
     assert.deepEqual([counts.settle(LATEST_MS - 1), counts.settle(LATEST_MS)], [[], ['g']]);
   });
 
+  it('has another revision whenever an answer may be another one, and only then', () => {
+    const counts = told();
+    const revisions = [counts.revision];
+
+    counts.observe('g', 4, 0);
+    revisions.push(counts.revision);
+    counts.settle(QUIET_MS);
+    revisions.push(counts.revision);
+    counts.observe('g', 0, QUIET_MS);
+    revisions.push(counts.revision);
+
+    assert.deepEqual(revisions, [0, 0, 1, 2]);
+  });
+
   it('is not told when it went back', () => {
     const counts = told();
     counts.observe('g', 4, 0);

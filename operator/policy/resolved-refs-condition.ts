@@ -10,7 +10,7 @@ export function resolvedRefsCondition(observation: PolicyObservation): ResolvedR
   const { keySet, policy, pods } = observation;
   return (
     inlineFault(observation) ??
-    (keySet === undefined ? undefined : keySetFault(keySet, policy.keySetUri ?? '')) ??
+    keySetFault(keySet, policy.keySetUri) ??
     portFault(pods) ?? {
       type: 'ResolvedRefs',
       status: 'True',
@@ -37,7 +37,12 @@ const KEY_SET_REASONS = {
   invalid: 'KeySetInvalid',
 } as const satisfies Record<string, ConditionReason<'ResolvedRefs'>>;
 
-function keySetFault({ good, failure }: KeySetState, uri: string): ResolvedRefs | undefined {
+function keySetFault(
+  keySet: KeySetState | undefined,
+  uri: string | undefined,
+): ResolvedRefs | undefined {
+  if (keySet === undefined || uri === undefined) return undefined;
+  const { good, failure } = keySet;
   if (failure === undefined) {
     if (good !== undefined) return undefined;
     const message = `The key set ${uri} is being fetched; the policy waits for it.`;

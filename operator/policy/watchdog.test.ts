@@ -91,6 +91,20 @@ describe('a pod without sidecar', () => {
     assert.match(of1?.note ?? '', /^1 pod \(lone\) asks .*delete and create it again/);
   });
 
+  it('is told that the network of its host is in the way', () => {
+    const world = new World(cel);
+    const owner = ownedBy('DaemonSet', 'agent');
+    const object = podObject('a', { ...ASKED, owner });
+    const onHost = { ...object, spec: { ...object.spec, hostNetwork: true } };
+    world.apply({ kind: 'Pod', key: 'shop/a', object: onHost });
+    const found = uninjectedPods(world, () => false);
+
+    const [event] = uninjectedEvents(found);
+
+    assert.match(event?.note ?? '', /1 pod \(a\) asks .*remove hostNetwork\.$/);
+    assert.deepEqual(planEvictions(found, NO_HISTORY, OLD), []);
+  });
+
   it('is told what to write where the value is none of ours', () => {
     const [event] = uninjectedEvents(bare([['a', { annotations: { 'weir.dev/inject': 'yes' } }]]));
 

@@ -38,10 +38,9 @@ export function uninjectedEvents(found: readonly UninjectedPod[]): readonly Even
   const byOwner = Map.groupBy(found, ({ owner, pod }) =>
     [pod.namespace, owner.kind, owner.name].join('/'),
   );
-  return [...byOwner.values()].flatMap((pods) => {
-    const [first] = pods;
-    return first === undefined ? [] : [uninjectedEvent(first, pods)];
-  });
+  return [...byOwner.values()].flatMap((pods) =>
+    pods.slice(0, 1).map((first) => uninjectedEvent(first, pods)),
+  );
 }
 
 function uninjectedEvent(first: UninjectedPod, pods: readonly UninjectedPod[]): EventPlan {

@@ -10,10 +10,11 @@ import {
   replicaSetObject,
   serviceObject,
 } from '../../test/support/world-objects.ts';
+import { COMPILED_MAX } from '../../crds/compile.ts';
 import { PodBundles, type PodBundle } from './pod-bundle.ts';
-import type { PodObject } from './pod-record.ts';
+import { readPod, type PodObject, type PodRecord } from './pod-record.ts';
 import type { PolicyObject } from './policy-record.ts';
-import { World } from './world.ts';
+import { World, type PodView } from './world.ts';
 
 const cel = createCelCompiler();
 const KEYS = [{ kty: 'EC' }];
@@ -67,6 +68,20 @@ describe('the bundle of a pod', () => {
       [undefined, undefined, undefined],
     );
     assert.deepEqual(policiesOf(world, 'uid-ending'), []);
+  });
+
+  it('is the same object when it is asked for again, until something changed', () => {
+    const world = new World(cel);
+    addPod(world, podObject('a', { mode: 'takeover' }));
+    const bundles = new PodBundles(world);
+    const first = bundles.bundleFor('uid-a');
+
+    const again = bundles.bundleFor('uid-a');
+    addPolicy(world, policyObject('one'));
+    const changed = bundles.bundleFor('uid-a');
+
+    assert.equal(first, again);
+    assert.notEqual(first?.bundle.version, changed?.bundle.version);
   });
 
   it('is the same object for pods of one kind', () => {
@@ -129,6 +144,44 @@ describe('the bundle of a pod', () => {
     addPolicy(world, policyObject('one'));
 
     assert.equal(policiesOf(world, 'uid-a')[0]?.replicas, 1);
+  });
+});
+
+describe('the bundle of a pod that does not exist yet', () => {
+  function newPod(labels = { app: 'api' }): PodRecord {
+    return readPod(podObject('new', { mode: 'takeover', labels }));
+  }
+
+  it('is that of the pods like it, but for how many share a bucket: it will be one more', () => {
+    const world = new World(cel);
+    addPod(world, podObject('a', { mode: 'takeover' }));
+    addPolicy(world, policyObject('one', { ports: ['http'] }));
+    addPolicy(world, policyObject('alone', { scope: 'Workload' }));
+    addPolicy(world, policyObject('other-labels', { selector: { matchLabels: { app: 'web' } } }));
+    addPolicy(world, policyObject('other-port', { ports: ['metrics'] }));
+    addPolicy(world, policyObject('waits', WITH_URI));
+
+    const { bundle, held } = new PodBundles(world).bundleForNew(newPod(), 'deployment.api');
+
+    assert.deepEqual(
+      bundle.policies.map(({ name, ports, replicas, workload }) => [
+        ...[name, ports, replicas, workload],
+      ]),
+      [
+        ['alone', undefined, 1, 'deployment.api'],
+        ['one', [8080], 2, undefined],
+      ],
+    );
+    assert.deepEqual(held, ['uid-waits']);
+  });
+
+  it('is empty where no policy selects it', () => {
+    const world = new World(cel);
+    addPolicy(world, policyObject('one'));
+
+    const { bundle } = new PodBundles(world).bundleForNew(newPod({ app: 'web' }), 'pod.new');
+
+    assert.deepEqual(bundle.policies, []);
   });
 });
 
@@ -222,6 +275,62 @@ describe('a policy with a key set of an address', () => {
   });
 });
 
+describe('fetched keys', () => {
+  const uri = WITH_URI.jwt.jwks.uri;
+
+  it('put a newer version into force, and leave one that names no address as it is', () => {
+    const world = new World(cel);
+    addPod(world, podObject('a', { mode: 'takeover' }));
+    addPolicy(world, policyObject('one'));
+    addPolicy(world, policyObject('one', WITH_URI, { generation: 2 }));
+    const before = policiesOf(world, 'uid-a').map(({ generation }) => generation);
+
+    world.apply({ kind: 'KeySet', key: uri, object: KEYS });
+
+    const after = policiesOf(world, 'uid-a').map(({ generation }) => generation);
+    assert.deepEqual([before, after], [[1], [2]]);
+  });
+
+  it('that make a policy too large leave the last ones in use', () => {
+    const world = new World(cel);
+    addPod(world, podObject('a', { mode: 'takeover' }));
+    addPolicy(world, policyObject('one', WITH_URI));
+    world.apply({ kind: 'KeySet', key: uri, object: KEYS });
+
+    world.apply({
+      kind: 'KeySet',
+      key: uri,
+      object: [{ kty: 'RSA', n: 'x'.repeat(COMPILED_MAX) }],
+    });
+
+    assert.deepEqual(policiesOf(world, 'uid-a')[0]?.jwt?.keys, KEYS);
+    assert.equal(world.policy('shop/one')?.judgement.kind, 'refused');
+  });
+
+  it('are forgotten once no policy needs them, and not before', () => {
+    const world = new World(cel);
+    addPolicy(world, policyObject('one', WITH_URI));
+    world.apply({ kind: 'KeySet', key: uri, object: KEYS });
+    const forget = { kind: 'KeySet', key: uri, object: undefined } as const;
+    const isKnown = (name: string): boolean => {
+      addPolicy(world, policyObject(name, WITH_URI));
+      return world.policy(`shop/${name}`)?.judgement.kind === 'accepted';
+    };
+
+    world.apply(forget);
+    const whileNeeded = isKnown('two');
+    for (const name of ['one', 'two']) {
+      world.apply({ kind: 'RateLimitPolicy', key: `shop/${name}`, object: undefined });
+    }
+    world.apply(forget);
+
+    assert.deepEqual(
+      [whileNeeded, isKnown('three'), [...world.keySetUris()]],
+      [true, false, [uri]],
+    );
+  });
+});
+
 describe('a change', () => {
   function smallWorld(): World {
     const world = new World(cel);
@@ -306,6 +415,96 @@ describe('a change', () => {
     assert.deepEqual([...affected.pods].toSorted(), ['uid-a', 'uid-new']);
     assert.equal(world.pod('uid-a'), undefined);
     assert.equal(world.groupSize('shop/one|'), 1);
+  });
+});
+
+describe('the world answers', () => {
+  const namesOf = (pods: readonly PodView[]): readonly string[] =>
+    pods.map(({ record }) => record.name).toSorted();
+
+  it('which pod has a name, and none where it was deleted', () => {
+    const world = new World(cel);
+    addPod(world, podObject('a'));
+    const known = world.podByName('shop', 'a')?.record.uid;
+
+    world.apply({ kind: 'Pod', key: 'shop/a', object: undefined });
+    world.apply({ kind: 'Pod', key: 'shop/never', object: undefined });
+
+    assert.deepEqual(
+      [known, world.podByName('shop', 'a'), [...world.pods()]],
+      ['uid-a', undefined, []],
+    );
+  });
+
+  it('which pods a ReplicaSet has, before that is known itself', () => {
+    const world = new World(cel);
+    addPod(world, podObject('a', { owner: ownedBy('ReplicaSet', 'api-5d9') }));
+    addPod(world, podObject('b', { owner: ownedBy('Job', 'api-5d9') }));
+    const key = 'shop/api-5d9';
+    const before = world.ownerOf('ReplicaSet shop/api-5d9');
+
+    world.apply({ kind: 'ReplicaSet', key, object: replicaSetObject('api-5d9', 'api') });
+
+    assert.deepEqual(namesOf(world.podsOfOwner('ReplicaSet', 'shop', 'api-5d9')), ['a']);
+    assert.deepEqual(
+      [before, world.ownerOf('ReplicaSet shop/api-5d9')?.controller?.name],
+      [undefined, 'api'],
+    );
+  });
+
+  it('which Services select a pod, by name, whatever order they were seen in', () => {
+    const world = new World(cel);
+    for (const name of ['b', 'c', 'd', 'a']) {
+      world.apply({ kind: 'Service', key: `shop/${name}`, object: serviceObject(name) });
+    }
+    world.apply({ kind: 'Service', key: 'shop/c', object: undefined });
+    world.apply({ kind: 'Service', key: 'shop/none', object: { metadata: { name: 'none' } } });
+
+    const found = world.servicesFor('shop', { app: 'api' }).map(({ name }) => name);
+
+    assert.deepEqual([found, world.servicesFor('shop', {})], [['a', 'b', 'd'], []]);
+  });
+
+  it('which policies a namespace has', () => {
+    const world = new World(cel);
+    addPolicy(world, policyObject('one'));
+    addPolicy(world, policyObject('two', {}, { namespace: 'store' }));
+
+    assert.deepEqual(
+      [world.policiesIn('store'), [...world.policies()]].map((all) => all.map(({ key }) => key)),
+      [['store/two'], ['shop/one', 'store/two']],
+    );
+  });
+
+  it('who shares the buckets of a group: all of a policy, or of one workload', () => {
+    const world = new World(cel);
+    for (const [name, owner] of [
+      ['a', 'x'],
+      ['b', 'y'],
+    ] as const) {
+      addPod(world, podObject(name, { mode: 'takeover', owner: ownedBy('StatefulSet', owner) }));
+    }
+    addPolicy(world, policyObject('one'));
+
+    const groups = ['shop/one|', 'shop/one|statefulset.y', 'shop/gone|'];
+
+    assert.deepEqual(
+      groups.map((group) => world.podsInGroup(group)),
+      [['uid-a', 'uid-b'], ['uid-b'], []],
+    );
+  });
+
+  it('that pods are of one kind whatever order their labels are written in', () => {
+    const world = new World(cel);
+    const owner = ownedBy('StatefulSet', 'x');
+    addPod(world, podObject('a', { owner, labels: { app: 'api', tier: 'gold' } }));
+    addPod(world, podObject('b', { owner, labels: { tier: 'gold', app: 'api' } }));
+    addPod(world, podObject('c', { owner, labels: { tier: 'base', app: 'api' } }));
+
+    const [a, b, c] = ['uid-a', 'uid-b', 'uid-c'].map((uid) => world.pod(uid)?.kind);
+
+    assert.equal(a, b);
+    assert.notEqual(a, c);
   });
 });
 

@@ -11,6 +11,7 @@ import { AffectedSet, type Affected } from './affected.ts';
 import { GroupedKeys } from './grouped-keys.ts';
 import { MatchIndex, type Pairing } from './match-index.ts';
 import type { Labels } from './opt-in.ts';
+import { PodConflicts } from './pod-conflicts.ts';
 import { isLive, readPod, type PodObject, type PodRecord } from './pod-record.ts';
 import { applies, decidingDocument, matchPolicy, sharingGroup } from './policy-match.ts';
 import {
@@ -61,6 +62,7 @@ export interface PodView {
 }
 
 export class World {
+  readonly conflicts: PodConflicts = new PodConflicts(this);
   readonly #policies = new Map<string, PolicyRecord>();
   readonly #policiesIn = new GroupedKeys();
   readonly #policiesWithKeys = new GroupedKeys();
@@ -147,8 +149,7 @@ export class World {
   }
 
   podByName(namespace: string, name: string): PodView | undefined {
-    const uid = this.#podUids.get(`${namespace}/${name}`);
-    return uid === undefined ? undefined : this.#pods.get(uid);
+    return this.#podAt(`${namespace}/${name}`);
   }
 
   /** Pods a policy selects. */
@@ -173,7 +174,8 @@ export class World {
 
   servicesFor(namespace: string, labels: Labels): readonly ServiceRecord[] {
     return [...this.#servicesIn.of(namespace)]
-      .flatMap((key) => this.#services.get(key) ?? [])
+      .map((key) => this.#services.get(key))
+      .filter((service) => service !== undefined)
       .filter(({ selector }) => matchesLabels({ matchLabels: selector }, labels))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -201,11 +203,16 @@ export class World {
   }
 
   #policiesOf(keys: Iterable<string>): PolicyRecord[] {
-    return [...keys].flatMap((key) => this.#policies.get(key) ?? []);
+    return [...keys].map((key) => this.#policies.get(key)).filter((one) => one !== undefined);
+  }
+
+  #podAt(key: string): PodView | undefined {
+    const uid = this.#podUids.get(key);
+    return uid === undefined ? undefined : this.#pods.get(uid);
   }
 
   #podViews(uids: Iterable<string>): PodView[] {
-    return [...uids].flatMap((uid) => this.#pods.get(uid) ?? []);
+    return [...uids].map((uid) => this.#pods.get(uid)).filter((pod) => pod !== undefined);
   }
 
   #applyPolicy(key: string, object: PolicyObject | undefined, affected: AffectedSet): void {
@@ -220,11 +227,12 @@ export class World {
     after: PolicyRecord | undefined,
     affected: AffectedSet,
   ): void {
-    if (after === before) return;
+    const present = after ?? before;
+    if (after === before || present === undefined) return;
     affected.policies.add(key);
     this.#indexPolicy(key, before, after);
     if (isSameForPods(before, after)) return;
-    const namespace = after?.namespace ?? before?.namespace ?? '';
+    const { namespace } = present;
     const selected = [...this.#matches.podsOf(key)];
     for (const pod of this.#podViews(this.#podsIn.of(namespace))) {
       this.#pair(key, pod, affected);
@@ -256,8 +264,8 @@ export class World {
 
   #applyPod(key: string, object: PodObject | undefined, affected: AffectedSet): void {
     const record = object === undefined ? undefined : readPod(object);
-    const knownUid = this.#podUids.get(key);
-    if (knownUid !== undefined && knownUid !== record?.uid) this.#removePod(knownUid, affected);
+    const known = this.#podAt(key);
+    if (known !== undefined && known.record.uid !== record?.uid) this.#removePod(known, affected);
     if (record === undefined) return;
     const before = this.#pods.get(record.uid);
     if (isDeepStrictEqual(before?.record, record)) return;
@@ -265,13 +273,12 @@ export class World {
     this.#replacePod(before, viewOf(record, workload), affected);
   }
 
-  #removePod(uid: string, affected: AffectedSet): void {
-    const pod = this.#pods.get(uid);
-    if (pod === undefined) return;
+  #removePod({ record }: PodView, affected: AffectedSet): void {
+    const { uid } = record;
     this.#pods.delete(uid);
-    this.#podUids.delete(pod.record.key);
-    this.#podsIn.remove(pod.record.namespace, uid);
-    this.#podsOfOwner.move(uid, ownerKey(pod.record), undefined);
+    this.#podUids.delete(record.key);
+    this.#podsIn.remove(record.namespace, uid);
+    this.#podsOfOwner.move(uid, ownerKey(record), undefined);
     affected.pods.add(uid);
     for (const key of [...this.#matches.ofPod(uid).keys()]) {
       affected.policies.add(key);
