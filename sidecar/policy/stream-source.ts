@@ -90,6 +90,8 @@ export class StreamSource implements Disposable {
           connection.send(this.#hello());
           this.#isGreeted = true;
           this.#toldState = '';
+          // At once: an operator that has just started would tell of a store and proxies as if all were well.
+          this.#tellState();
         },
         onFrame: (decoded, bytes) => {
           this.#onFrame(connection, decoded, bytes);

@@ -185,6 +185,8 @@ describe('the stream of a sidecar', () => {
     first.say('x'.repeat(FRAME_BYTES_MAX));
     const second = await operator.stream(1);
     const hello = await second.hear('hello');
+    second.push(2);
+    await second.hear('ack');
     await writeFile(path.join(folder, 'token'), 'first\n');
 
     assert(hello.type === 'hello');
@@ -194,7 +196,12 @@ describe('the stream of a sidecar', () => {
       origin: 'stream',
     });
     assert.deepEqual([first.token, second.token], ['Bearer first', 'Bearer second']);
-    assert.equal(client.keeper.inForce?.bundle.version, 'v1');
+    assert.equal(client.keeper.inForce?.bundle.version, 'v2');
+    assert.deepEqual(
+      second.heard.slice(0, 3).map(({ type }) => type),
+      ['hello', 'state', 'ack'],
+      'it tells how it is before it is asked for anything',
+    );
   });
 
   it('asks for the whole bundle when it is told a difference to something else', async () => {
