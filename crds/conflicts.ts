@@ -25,14 +25,32 @@ interface Candidate {
 
 /** Conflicts among the policies of one workload, each pair once, in the order of the policies. */
 export function conflictsOf(policies: readonly CompiledPolicy[]): Conflict[] {
-  const bySubject = new Map<string, Candidate[]>();
-  const conflicts: Conflict[] = [];
-  for (const candidate of policies.flatMap(candidatesOf)) {
-    const others = bySubject.get(candidate.subject) ?? [];
-    conflicts.push(...others.flatMap((other) => conflictBetween(other, candidate)));
-    bySubject.set(candidate.subject, [...others, candidate]);
+  return new ConflictSearch().among(policies);
+}
+
+/** For who asks again and again about policies that mostly stay: what a rule is about is worked out once. */
+export class ConflictSearch {
+  readonly #candidates = new WeakMap<CompiledPolicy, readonly Candidate[]>();
+
+  /** As `conflictsOf`. */
+  among(policies: readonly CompiledPolicy[]): Conflict[] {
+    const bySubject = new Map<string, Candidate[]>();
+    const conflicts: Conflict[] = [];
+    for (const candidate of policies.flatMap((policy) => this.#candidatesOf(policy))) {
+      const others = bySubject.get(candidate.subject) ?? [];
+      conflicts.push(...others.flatMap((other) => conflictBetween(other, candidate)));
+      bySubject.set(candidate.subject, [...others, candidate]);
+    }
+    return conflicts;
   }
-  return conflicts;
+
+  #candidatesOf(policy: CompiledPolicy): readonly Candidate[] {
+    const known = this.#candidates.get(policy);
+    if (known !== undefined) return known;
+    const candidates = candidatesOf(policy);
+    this.#candidates.set(policy, candidates);
+    return candidates;
+  }
 }
 
 function candidatesOf(policy: CompiledPolicy): Candidate[] {
