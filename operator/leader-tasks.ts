@@ -12,6 +12,7 @@ import type { EventSink } from './policy-controllers/outlets.ts';
 import { PolicyStatusController } from './policy-controllers/policy-status.ts';
 import { Watchdog } from './policy-controllers/watchdog.ts';
 import { openController } from './runtime/controller.ts';
+import { GatheredKeys } from './runtime/gathered-keys.ts';
 import type { ControllerMetrics } from './runtime/runtime-metrics.ts';
 import type { WorkQueue } from './runtime/work-queue.ts';
 import type { ServingState } from './serving-state.ts';
@@ -22,6 +23,13 @@ import { isExcludedNamespace } from './watching/excluded-namespace.ts';
 /** The watch says when somebody wipes the CA; this is for what a watch could miss. */
 const CA_EVERY_MS = 60_000;
 const ROUND = 'round';
+/** Long beside the distance of two sidecars that take one push, and too short for a person who waits for a status. */
+const GATHER_MS = 200;
+/**
+ * Between two looks at what keeps changing, as in a rollout. Short beside the 5 s between two writes of a status; a
+ * policy of a thousand sidecars is looked at a few times while they take a push, not a thousand times.
+ */
+const GATHERINGS_APART_MS = 1_000;
 const UNINJECTED_METRIC = 'weir_uninjected_pods';
 
 export interface LeaderTasksOptions {
@@ -126,15 +134,22 @@ export class LeaderTasks implements AsyncDisposable {
   }
 
   #follow(status: WorkQueue, watchdog: WorkQueue): void {
-    const { state } = this.#options;
+    const { state, clock } = this.#options;
+    const gathered = new GatheredKeys({
+      ...{ forMs: GATHER_MS, apartMs: GATHERINGS_APART_MS, clock },
+      onKeys: (keys) => {
+        for (const key of keys) status.add(key);
+        watchdog.add(ROUND);
+      },
+    });
     const listening = state.onPolicies((policies) => {
-      const keys =
-        policies === 'all' ? [...state.world.policies()].map(({ key }) => key) : policies;
-      for (const key of keys) status.add(key);
-      watchdog.add(ROUND);
+      gathered.add(
+        policies === 'all' ? [...state.world.policies()].map(({ key }) => key) : policies,
+      );
     });
     this.#stack.defer(() => {
       listening[Symbol.dispose]();
+      gathered[Symbol.dispose]();
     });
   }
 

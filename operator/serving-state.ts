@@ -22,6 +22,7 @@ import {
   type ConfigMap,
 } from './reports/report-publisher.ts';
 import { SidecarRegistry } from './stream/sidecar-registry.ts';
+import { policiesBetween } from './stream/state-difference.ts';
 import { ClusterWatch } from './watching/cluster-watch.ts';
 import { secretResource } from './watching/resources.ts';
 
@@ -79,8 +80,8 @@ export class ServingState implements AsyncDisposable {
       },
     });
     this.#followReports();
-    this.registry.onChange((uid) => {
-      this.#tell(this.world.pairingsOf(uid).keys());
+    this.registry.onChange((uid, before, after) => {
+      this.#onReport(uid, policiesBetween(before, after));
     });
   }
 
@@ -165,6 +166,15 @@ export class ServingState implements AsyncDisposable {
     if (affected.policies.size === 0) return;
     if (this.watch.hasSynced) this.#keySets.keep(this.world.keySetUris());
     this.#tell(affected.policies);
+  }
+
+  #onReport(podUid: string, changed: ReadonlySet<string> | 'all'): void {
+    const keys = [...this.world.pairingsOf(podUid).keys()];
+    this.#tell(
+      changed === 'all'
+        ? keys
+        : keys.filter((key) => changed.has(this.world.policy(key)?.uid ?? '')),
+    );
   }
 
   #tell(policies: Iterable<string> | 'all'): void {

@@ -31,6 +31,13 @@ export interface SidecarState {
   readonly clientIpIsProxy: readonly string[];
 }
 
+/** `after` undefined = forgotten. */
+export type StateListener = (
+  podUid: string,
+  before: SidecarState,
+  after: SidecarState | undefined,
+) => void;
+
 interface Entry {
   state: SidecarState;
   /** Monotonic ms; undefined while connected. */
@@ -41,7 +48,7 @@ interface Entry {
 
 export class SidecarRegistry {
   readonly #entries = new Map<string, Entry>();
-  readonly #listeners = new Set<(podUid: string) => void>();
+  readonly #listeners = new Set<StateListener>();
   readonly #nowMs: () => number;
 
   /** `nowMs` is monotonic. */
@@ -57,8 +64,8 @@ export class SidecarRegistry {
     for (const { state } of this.#entries.values()) yield state;
   }
 
-  /** `listener` is told which pod's state has changed, or has been forgotten. Disposing ends it. */
-  onChange(listener: (podUid: string) => void): Disposable {
+  /** `listener` is told of every state that has changed, or has been forgotten. Disposing ends it. */
+  onChange(listener: StateListener): Disposable {
     this.#listeners.add(listener);
     return {
       [Symbol.dispose]: () => {
@@ -79,15 +86,16 @@ export class SidecarRegistry {
     if (report.kind === 'behind') entry.behindSinceMs ??= this.#nowMs();
     if (report.kind === 'in-force') entry.behindSinceMs = undefined;
     entry.state = stateAfter(before, report);
-    if (entry.state !== before) this.#tell(podUid);
+    if (entry.state !== before) this.#tell(podUid, before, entry.state);
   }
 
   disconnect(podUid: string): void {
     const entry = this.#entries.get(podUid);
     if (entry?.state.connected !== true) return;
     entry.leftMs = this.#nowMs();
-    entry.state = { ...entry.state, connected: false };
-    this.#tell(podUid);
+    const before = entry.state;
+    entry.state = { ...before, connected: false };
+    this.#tell(podUid, before, entry.state);
   }
 
   /** What the sidecar of this pod refused, if it is still of that version. */
@@ -105,11 +113,11 @@ export class SidecarRegistry {
   /** Forgets who has gone: those without a stream for REMEMBERED_MS, at once those whose pod is no more. */
   sweep(exists: (podUid: string) => boolean): void {
     const nowMs = this.#nowMs();
-    for (const [podUid, { leftMs }] of this.#entries) {
+    for (const [podUid, { leftMs, state }] of this.#entries) {
       if (leftMs === undefined) continue;
       if (exists(podUid) && nowMs < leftMs + REMEMBERED_MS) continue;
       this.#entries.delete(podUid);
-      this.#tell(podUid);
+      this.#tell(podUid, state, undefined);
     }
   }
 
@@ -129,8 +137,8 @@ export class SidecarRegistry {
     return entry;
   }
 
-  #tell(podUid: string): void {
-    for (const listener of this.#listeners) listener(podUid);
+  #tell(podUid: string, before: SidecarState, after: SidecarState | undefined): void {
+    for (const listener of this.#listeners) listener(podUid, before, after);
   }
 }
 
