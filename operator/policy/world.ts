@@ -12,7 +12,6 @@ import { GroupedKeys } from './grouped-keys.ts';
 import { MatchIndex, type Pairing } from './match-index.ts';
 import type { Labels } from './opt-in.ts';
 import { PodConflicts } from './pod-conflicts.ts';
-import { PodConflicts } from './pod-conflicts.ts';
 import { isLive, readPod, type PodObject, type PodRecord } from './pod-record.ts';
 import { applies, decidingDocument, matchPolicy, sharingGroup } from './policy-match.ts';
 import {
@@ -63,7 +62,6 @@ export interface PodView {
 }
 
 export class World {
-  readonly conflicts: PodConflicts = new PodConflicts(this);
   readonly conflicts: PodConflicts = new PodConflicts(this);
   readonly #policies = new Map<string, PolicyRecord>();
   readonly #policiesIn = new GroupedKeys();
