@@ -9,7 +9,7 @@ import type { ObjectReference } from '../kube/object.ts';
 import type { PodBundle } from '../policy/pod-bundle.ts';
 import { isLive, readPod, type PodRecord } from '../policy/pod-record.ts';
 import { intermediateKey, workloadOf } from '../policy/workload.ts';
-import type { World } from '../policy/world.ts';
+import type { PodView, World } from '../policy/world.ts';
 
 /** Label by which StatefulSets and DaemonSets tell the pods of one revision. */
 const REVISION_LABEL = 'controller-revision-hash';
@@ -53,14 +53,23 @@ export class AdmissionView implements WorldView {
 
   /** Of a pod of the same ReplicaSet, Job or revision: all of them are reached in the same way. */
   #siblingMode(pod: PodRecord): InterceptionMode | undefined {
-    const { owner } = pod;
-    if (owner === undefined) return undefined;
-    const siblings =
-      owner.kind === 'ReplicaSet' || owner.kind === 'Job'
-        ? this.#world.podsOfOwner(owner.kind, pod.namespace, owner.name)
-        : [...this.#world.pods()].filter(({ record }) => isSameRevision(record, pod));
-    const injected = siblings.filter(({ record }) => isLive(record));
-    return injected.find(({ record }) => record.injection !== undefined)?.record.injection?.mode;
+    const live = this.#siblings(pod).filter(({ record }) => isLive(record));
+    return live.find(({ record }) => record.injection !== undefined)?.record.injection?.mode;
+  }
+
+  #siblings({ namespace, owner, labels }: PodRecord): readonly PodView[] {
+    if (owner === undefined) return [];
+    // By uid: an owner that was deleted and made anew under its name begins a revision of its own.
+    const isOwned = ({ record }: PodView): boolean => record.owner?.uid === owner.uid;
+    if (owner.kind === 'ReplicaSet' || owner.kind === 'Job') {
+      return this.#world.podsOfOwner(owner.kind, namespace, owner.name).filter(isOwned);
+    }
+    const revision = labels[REVISION_LABEL];
+    // Without the label a restarted owner could never choose anew.
+    if (revision === undefined) return [];
+    return [...this.#world.pods()].filter(
+      (one) => isOwned(one) && one.record.labels[REVISION_LABEL] === revision,
+    );
   }
 
   #seedFor(record: PodRecord): Seed | undefined {
@@ -70,14 +79,6 @@ export class AdmissionView implements WorldView {
     if (made === undefined || made.held.length > 0) return undefined;
     return encodeSeed(made.bundle);
   }
-}
-
-function isSameRevision(one: PodRecord, other: PodRecord): boolean {
-  return (
-    one.namespace === other.namespace &&
-    one.owner?.uid === other.owner?.uid &&
-    one.labels[REVISION_LABEL] === other.labels[REVISION_LABEL]
-  );
 }
 
 /** As if it were injected before every port: which ones are taken is decided after the seed is made. */
