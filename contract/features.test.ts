@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { compiledPolicy } from '../test/support/compiled-policy.ts';
 import type { CompiledFieldMatch, CompiledMatch, CompiledPolicy, CompiledRule } from './bundle.ts';
 import { FEATURES, featuresOf } from './features.ts';
 
@@ -14,9 +13,28 @@ const MATCHES: readonly CompiledMatch[] = [
   { claims: [{ path: ['sub'], value: 'a', invert: false }], cel: { expression: 'true' } },
 ];
 
+function compiledPolicy(fields: Partial<CompiledPolicy> = {}): CompiledPolicy {
+  return {
+    ...{ namespace: 'shop', name: 'api', uid: 'uid-api', generation: 1 },
+    ...{ mode: 'Enforce', enforcePercent: 100, failureMode: 'Local', scope: 'Policy', replicas: 1 },
+    clientIP: { trustedHops: 0, trustedProxies: [], ipv6PrefixLength: 64 },
+    response: { status: 429, quotaHeaders: 'RateLimit', headers: [] },
+    except: [],
+    rules: [rule()],
+    ...fields,
+  };
+}
+
 function rule(fields: Partial<CompiledRule> = {}): CompiledRule {
-  const [first] = compiledPolicy().rules;
-  return { ...(first ?? assert.fail()), ...fields };
+  return {
+    ...{ name: 'per-key', mode: 'Enforce', match: [], except: [] },
+    key: [{ kind: 'header', name: 'x-api-key' }],
+    onMissingKey: 'ClientIP',
+    tiers: [{ name: '-', match: [], buckets: [{ name: 'main', limit: LIMIT }] }],
+    onNoTier: 'Skip',
+    cost: { tokens: 1 },
+    ...fields,
+  };
 }
 
 /** Everything the contract knows, spread over as many policies as it has exclusive choices. */

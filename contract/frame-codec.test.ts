@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { compiledPolicy } from '../test/support/compiled-policy.ts';
+import type { CompiledPolicy } from './bundle.ts';
 import { checkPolicy } from './compiled-policy-schema.ts';
 import {
   checkOperatorFrame,
@@ -13,6 +13,18 @@ import { FRAME_BYTES_MAX, MESSAGE_MAX } from './stream.ts';
 
 const NACK = { type: 'nack', nonce: 4, version: 'v', code: 'Policies', refusals: [] } as const;
 const REFUSAL = { uid: 'u', generation: 1, path: '', code: 'Invalid', message: '' } as const;
+
+function compiledPolicy(fields: Partial<CompiledPolicy> = {}): CompiledPolicy {
+  return {
+    ...{ namespace: 'shop', name: 'api', uid: 'uid-api', generation: 1 },
+    ...{ mode: 'Enforce', enforcePercent: 100, failureMode: 'Local', scope: 'Policy', replicas: 1 },
+    clientIP: { trustedHops: 0, trustedProxies: [], ipv6PrefixLength: 64 },
+    response: { status: 429, quotaHeaders: 'RateLimit', headers: [] },
+    except: [],
+    rules: [],
+    ...fields,
+  };
+}
 
 describe('what is said of a frame that is not in order', () => {
   const rows: readonly (readonly [string, unknown, string, string])[] = [
