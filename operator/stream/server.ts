@@ -6,15 +6,17 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { WeirError } from '../../contract/errors.ts';
 import { STREAM_PATH } from '../../contract/stream.ts';
+import { systemClock } from '../clock.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { type Authentication, Authenticator } from './authentication.ts';
 import type { BundleProvider, PodDirectory, PodIdentity } from './bundle-provider.ts';
+import { HandshakeLine } from './handshake-line.ts';
 import { PeerConnections } from './peer-connections.ts';
 import { PolicyTexts } from './policy-texts.ts';
 import type { SidecarRegistry } from './sidecar-registry.ts';
@@ -85,6 +87,11 @@ class Server implements StreamServer {
   readonly #options: StreamServerOptions;
   readonly #random: () => number;
   readonly #nowMs: () => number;
+  /** What listens; each connection is given to `#http` when it is its turn. */
+  readonly #front: NetServer;
+  readonly #line = new HandshakeLine(systemClock);
+  /** Connections without a TLS session yet. */
+  readonly #strangers = new Map<string, Socket>();
   readonly #http: Http2SecureServer;
   readonly #metrics: StreamMetrics;
   readonly #authenticator: Authenticator;
@@ -116,7 +123,13 @@ class Server implements StreamServer {
       handshakeTimeout: HANDSHAKE_WITHIN_MS,
       settings: { enablePush: false, maxConcurrentStreams: 4, maxHeaderListSize: HEADER_LIST_MAX },
     });
-    this.#http.maxConnections = (options.maxClients ?? CLIENTS_MAX) + SPARE_CONNECTIONS;
+    this.#front = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
+      this.#onConnection(socket);
+    });
+    this.#front.maxConnections = (options.maxClients ?? CLIENTS_MAX) + SPARE_CONNECTIONS;
+    this.#http.on('secureConnection', (socket: Socket) => {
+      this.#leave(peerOf(socket));
+    });
     this.#http.on('session', (session) => {
       this.#connections.add(session);
     });
@@ -138,18 +151,18 @@ class Server implements StreamServer {
   async listen(): Promise<void> {
     const { host, port } = this.#options.listen;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    this.#http.once('error', reject);
-    this.#http.listen({ host, port }, () => {
+    this.#front.once('error', reject);
+    this.#front.listen({ host, port }, () => {
       resolve(undefined);
     });
     await promise.catch((cause: unknown) => {
       throw new WeirError('LISTEN_FAILED', { host, port }, { cause });
     });
-    this.#http.off('error', reject);
-    this.#http.on('error', (error) => {
+    this.#front.off('error', reject);
+    this.#front.on('error', (error) => {
       this.#options.log.error({ event: 'stream-server', err: error }, 'the stream server failed');
     });
-    const { port: bound } = this.#http.address() as AddressInfo; // a TCP server has no other address
+    const { port: bound } = this.#front.address() as AddressInfo; // a TCP server has no other address
     this.address = { host, port: bound };
     this.#sweeping = setInterval(() => {
       this.#sweep();
@@ -187,12 +200,31 @@ class Server implements StreamServer {
   async #close(): Promise<void> {
     clearInterval(this.#sweeping);
     this.#changes[Symbol.dispose]();
-    if (!this.#http.listening) return;
+    if (!this.#front.listening) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.#http.close(() => {
+    this.#front.close(() => {
       resolve(undefined);
     });
+    for (const socket of this.#strangers.values()) socket.destroy();
     await this.#connections.closeAll(promise);
+  }
+
+  #onConnection(socket: Socket): void {
+    const peer = peerOf(socket);
+    // A connection that broke says so by its end.
+    socket.on('error', ignore);
+    socket.once('close', () => {
+      this.#leave(peer);
+    });
+    this.#strangers.set(peer, socket);
+    this.#line.add(peer, () => {
+      this.#http.emit('connection', socket);
+    });
+  }
+
+  #leave(peer: string): void {
+    this.#strangers.delete(peer);
+    this.#line.leave(peer);
   }
 
   #onChange(pods: ReadonlySet<string> | 'all'): void {
@@ -309,6 +341,10 @@ function refuse(stream: ServerHttp2Stream, { status, reason, retryAfterMs }: Ref
     ...(seconds === undefined ? {} : { 'retry-after': String(seconds) }),
   });
   stream.end(`${reason}\n`);
+}
+
+function peerOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function ignore(): void {
