@@ -24,7 +24,7 @@ import { isMet, percentile, shown, type ControlFigure } from './control/control-
 import { deletePolicies, editPolicies, type Latencies } from './control/edits.ts';
 import { sharedNowMs } from './control/fleet-message.ts';
 import { Fleet } from './control/fleet.ts';
-import { buildOperator } from './control/operator-program.ts';
+import { asInPod, buildOperator } from './control/operator-program.ts';
 import {
   APP_SIZE,
   appsFor,
@@ -114,11 +114,12 @@ async function openBench(): Promise<Bench> {
   const apps = appsFor(sidecars);
   const policies = await createPolicies(api, policyCount, apps);
   say(`${String(policyCount)} policies are there`);
+  const inPod = await asInPod(cluster, path.join(folder, 'account'));
   const ports = { webhook: await freeServerPort(), stream: await freeServerPort() };
   const startOperator = async (): Promise<OperatorProcess> =>
     stack.use(
       await OperatorProcess.start({
-        ...{ cluster, program: [...more, ...program], ports },
+        ...{ cluster, program: [...inPod, ...more, ...program], ports },
         onLog: (line) => {
           // What it says of its own failures is worth a person's eyes; the rest is not.
           if (/"level":"(error|fatal)"/.test(line)) say(`the operator: ${line}`);

@@ -3,6 +3,7 @@ import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { format } from 'prettier';
 import type { ContenderName } from './contender.ts';
+import { isMet, shown, type ControlResult } from './control/control-result.ts';
 import type { FaultsResult } from './faults-result.ts';
 import { figuresOf } from './figures.ts';
 import type { MicroResult } from './micro-result.ts';
@@ -50,14 +51,16 @@ export async function composeReport(): Promise<Report> {
   const peers = await newest<PeersResult>(/^peers-.*\.json$/);
   const micro = await newest<MicroResult>(/^micro\.json$/);
   const faults = await newest<FaultsResult>(/^faults\.json$/);
+  const control = await newest<ControlResult>(/^control\.json$/);
   const text = [
     '# Performance',
     '',
     'Written by `node bench/report.ts` from the newest results in `bench/results/`. `npm run bench:peers`,',
-    '`npm run bench:micro -- --record` and `npm run bench:faults` measure again.',
+    '`npm run bench:micro -- --record`, `npm run bench:faults` and `npm run bench:control` measure again.',
     '',
     ...(peers === undefined ? [] : peersText(peers)),
     ...(faults === undefined ? [] : faultsText(faults)),
+    ...(control === undefined ? [] : controlText(control)),
     ...(micro === undefined ? [] : microText(micro)),
   ];
   return {
@@ -125,6 +128,28 @@ function faultsText({ at, isQuiet, deadlineMs, checks }: FaultsResult): string[]
     `${at.slice(0, 10)}. A real Redis is stopped (SIGSTOP) or killed under load; each decision may wait ${String(deadlineMs)} ms for it.${quiet}`,
     '',
     ...table([['promise', 'measured', 'bound', ''], ...rows]),
+    '',
+  ];
+}
+
+function controlText(result: ControlResult): string[] {
+  const { at, machine, sidecars, policies, figures } = result;
+  const quiet = result.isQuiet
+    ? 'Nobody else was at work on the machine.'
+    : `**The machine was not quiet**: ${(100 * result.busyShare).toFixed(0)} % of it were busy with other work just before. Times are longer than they would be; memory, processor time and counts hold.`;
+  const rows = figures.map((figure) => {
+    const { what, value, unit, goal } = figure;
+    if (goal === undefined) return [what, shown(value, unit), '', ''];
+    return [what, shown(value, unit), `≤ ${shown(goal, unit)}`, isMet(figure) ? 'met' : 'missed'];
+  });
+  return [
+    '## The operator with a thousand sidecars',
+    '',
+    `${at.slice(0, 10)}, ${machine.processor}, ${String(machine.cores)} cores, Node ${machine.node}. ${quiet}`,
+    '',
+    `A real API server with its etcd and controllers, ${String(sidecars)} pods of Deployments that came through the webhook, ${String(policies)} policies, and a sidecar's stream client for each pod with a token of that pod; all of it on this machine. *In force* is when the client's answer leaves: a sidecar with traffic compiles the rules before that, which takes it milliseconds.`,
+    '',
+    ...table([['figure', 'measured', 'goal', ''], ...rows]),
     '',
   ];
 }
