@@ -29,6 +29,25 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * As `clock.after`, one turn of the event loop later. A process that was kept from running finds its timers due before it
+ * has read what came meanwhile: a time that is up for an answer is up when that was not among it.
+ */
+export function afterReading(
+  clock: Pick<Clock, 'after'>,
+  ms: number,
+  task: () => void,
+): Disposable {
+  let timer = clock.after(ms, () => {
+    timer = clock.after(0, task);
+  });
+  return {
+    [Symbol.dispose]: () => {
+      timer[Symbol.dispose]();
+    },
+  };
+}
+
 /** Resolves after `ms`, or at once when the signal is aborted: the caller looks at the signal. */
 export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted || ms <= 0) return;

@@ -2,7 +2,7 @@
 // at the same rate; a clean stop gives the Lease away; a holder that cannot renew stops leading by its own clock, before
 // anybody else may take over. It does not go on after a loss: the process ends and starts clean (`onLost`).
 import prometheus, { type Registry } from 'prom-client';
-import { pause, type Clock, type Random } from '../clock.ts';
+import { afterReading, pause, type Clock, type Random } from '../clock.ts';
 import { isApiError } from '../kube/api-error.ts';
 import type { KubeApi, ObjectName } from '../kube/api.ts';
 import { microTime } from '../kube/micro-time.ts';
@@ -167,7 +167,7 @@ export class LeaderElection implements AsyncDisposable {
       this.#lose('the renewal came too late');
       return;
     }
-    this.#expiry = this.#options.clock.after(this.#leftMs(), () => {
+    this.#expiry = afterReading(this.#options.clock, this.#leftMs(), () => {
       this.#lose('the Lease could not be renewed');
     });
     if (!isFirst) return;
@@ -221,7 +221,7 @@ export class LeaderElection implements AsyncDisposable {
   /** A call may take half the deadline: a second one must fit in. */
   #bounded(outer?: AbortSignal): { readonly signal: AbortSignal } & Disposable {
     const own = new AbortController();
-    const timer = this.#options.clock.after(this.#times.renewDeadlineMs / 2, () => {
+    const timer = afterReading(this.#options.clock, this.#times.renewDeadlineMs / 2, () => {
       own.abort(new Error('the lease call took too long'));
     });
     return {
