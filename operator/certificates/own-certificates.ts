@@ -1,7 +1,7 @@
 // Certificates of an authority of our own, which is in a Secret that all replicas share. Whichever replica comes first
 // creates it; only the leader rotates it; each replica signs its own server certificate and keeps it in memory.
 import type { Registry } from 'prom-client';
-import type { Clock, Random } from '../clock.ts';
+import { pause, type Clock, type Random } from '../clock.ts';
 import type { ApiFailure, KubeApi } from '../kube/api.ts';
 import type { Log } from '../log.ts';
 import { createAuthority, issueLeaf } from './authority.ts';
@@ -24,6 +24,8 @@ import type { RotationStep } from './rotation.ts';
 
 /** Steps are days apart; a minute is soon enough, and one GET a minute is nothing. */
 const LOOK_EVERY_MS = 60_000;
+/** An API server that restarts is back within seconds. */
+const AGAIN_MS = 2_000;
 /** Of a write that meets another replica's: the second look finds what that one wrote. */
 const ATTEMPTS = 5;
 
@@ -39,13 +41,28 @@ export interface OwnCertificatesOptions {
   readonly metrics: Registry;
 }
 
-/** Resolves with a certificate in hand. Throws ApiFailure, or CERTIFICATE_INVALID when the Secret cannot be used. */
+/**
+ * Resolves with a certificate in hand; waits for an API server that does not give or take the Secret now.
+ * Throws CERTIFICATE_INVALID when the Secret cannot be used.
+ */
 export async function openOwnCertificates(
   options: OwnCertificatesOptions,
   signal: AbortSignal,
 ): Promise<CertificateSource> {
+  const { clock, log } = options;
   const own = new OwnCertificates(options);
-  await own.advance(signal);
+  for (;;) {
+    try {
+      await own.advance(signal);
+      break;
+    } catch (error) {
+      // A role that is bound a moment later, a server that restarts: a process that ended would only come back slower.
+      if (!isFailure(error) || signal.aborted) throw error;
+      log.warn({ secret: AUTHORITY_SECRET, err: error }, 'no certificate yet; waiting');
+    }
+    await pause(clock, AGAIN_MS, signal);
+    signal.throwIfAborted();
+  }
   own.start();
   return own;
 }
