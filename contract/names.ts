@@ -9,6 +9,7 @@ export const annotations = {
   native: 'weir.dev/native',
   upstreamHost: 'weir.dev/upstream-host',
   drainSeconds: 'weir.dev/drain-seconds',
+  probes: 'weir.dev/probes',
   onNoConfig: 'weir.dev/on-no-config',
   image: 'weir.dev/image',
   logLevel: 'weir.dev/log-level',

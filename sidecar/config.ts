@@ -36,6 +36,7 @@ export function describeRunConfig(config: RunConfig): Record<string, unknown> {
 
 /** Keeps scheme, user, host and path; hides the password and anything that is not a URL. */
 export function redactUrl(text: string): string {
+  if (!/^[a-z+]+:\/\//i.test(text)) return '***';
   return text.includes('@')
     ? text.replace(/^([a-z+]+:\/\/[^:@/]*)(?::[^@]*)?@/i, '$1:***@').replace(/[?#].*$/, '?***')
     : text.replace(/[?#].*$/, '?***');

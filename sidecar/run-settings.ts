@@ -44,6 +44,8 @@ export interface RunConfig {
   readonly seed: string | undefined;
   readonly configCache: string | undefined;
   readonly onNoConfig: 'deny' | 'allow';
+  /** See contract/app-probe.ts; checked when it is opened. Its headers may hold credentials. */
+  readonly appProbes: string | undefined;
   readonly podNamespace: string | undefined;
   readonly podName: string | undefined;
   readonly podUid: string | undefined;
@@ -150,6 +152,14 @@ const table: SettingsTable<RunConfig> = {
     written: 'deny',
     parse: parseChoice(['deny', 'allow']),
     ...one,
+  },
+  appProbes: {
+    placeholder: 'JSON',
+    summary: 'checks of the application to do for the kubelet, as the webhook writes them',
+    written: undefined,
+    parse: parseText(/^\[[^]*\]$/, 'a JSON list of probes'),
+    isList: false,
+    isSecret: true,
   },
   podNamespace: {
     placeholder: 'NAME',

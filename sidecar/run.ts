@@ -1,8 +1,9 @@
 // One sidecar process, from its configuration to its end: opens everything, says when it is ready, serves until it is
 // told to stop, and closes in reverse.
 import { once } from 'node:events';
-import { renderMetrics } from './admin/metric.ts';
+import { dumpMetrics, renderMetrics } from './admin/metric.ts';
 import { openAdmin } from './admin/server.ts';
+import { AppHealth } from './app-health/app-health.ts';
 import { openConfiguredStore } from './configured-store.ts';
 import type { Log } from './log.ts';
 import { filePolicies } from './policy/file-policies.ts';
@@ -32,6 +33,7 @@ export async function runSidecar(
 ): Promise<void> {
   const { log, announce } = dependencies;
   await using stack = new AsyncDisposableStack();
+  const health = await AppHealth.open(config.appProbes);
   const source =
     config.operator === undefined
       ? await fromFiles(config, log)
@@ -41,11 +43,12 @@ export async function runSidecar(
   const admin = stack.use(
     await openAdmin(config.admin, {
       whyNotReady: () => sidecar.whyNotReady(),
-      metrics: () => renderMetrics([sidecar.dumpMetrics()]),
+      metrics: () => renderMetrics([sidecar.dumpMetrics(), dumpMetrics([health.metric])]),
       describe: () => sidecar.describe(),
       startDraining: () => {
         sidecar.startDraining();
       },
+      appHealth: (path, asker) => health.answer(path, asker),
     }),
   );
   announce(describeReady(sidecar.routes.addresses, admin.address));

@@ -189,3 +189,31 @@ describe('an admission review', () => {
     }
   });
 });
+
+describe('a body that is no review', () => {
+  it('is answered with the field that is wrong, or that all of it is', () => {
+    const problemOf = (body: unknown): string => {
+      const reviewed = reviewAdmission(body, { world: worldOf(), config: injectionConfig() });
+      return reviewed.kind === 'unreadable' ? reviewed.problem : assert.fail(reviewed.kind);
+    };
+
+    assert.match(problemOf('text'), /^the body: .*; expected an AdmissionReview/);
+    assert.match(problemOf(reviewOf(simplePod(), { uid: '' })), /^request\.uid: .*; expected/);
+  });
+});
+
+describe('a pod that was injected before', () => {
+  it('is answered without a patch: there is nothing to add', () => {
+    const { answer: first } = answer(reviewOf(simplePod()));
+    const patch = JSON.parse(
+      Buffer.from(first.response.patch ?? '', 'base64').toString(),
+    ) as Operation[];
+    const pod = structuredClone(simplePod());
+    applyPatch(pod, patch);
+
+    const { answer: again } = answer(reviewOf(pod));
+
+    assert.equal(again.response.allowed, true);
+    assert.equal(again.response.patch, undefined);
+  });
+});

@@ -1,6 +1,7 @@
 // One AdmissionReview in, one out; no I/O. Where somebody only wished for a sidecar the pod always passes; where it was
 // required the pod is refused in words. A warning is shown only to who creates the pod itself, so everything that has to
 // be said is handed back for an Event on the pod's owner as well.
+import assert from 'node:assert/strict';
 import * as z from 'zod';
 import { Buffer } from 'node:buffer';
 import type { JsonPatchOperation } from '../kube/api.ts';
@@ -91,8 +92,9 @@ export function reviewAdmission(body: unknown, deps: ReviewDependencies): Review
   const parsed = reviewSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    const path = issue?.path.map(String).join('.') ?? '';
-    const problem = `${path === '' ? 'the body' : path}: ${issue?.message ?? ''}; expected an AdmissionReview of admission.k8s.io/v1 with a request`;
+    assert(issue !== undefined, 'zod names what it refuses');
+    const path = issue.path.map(String).join('.');
+    const problem = `${path === '' ? 'the body' : path}: ${issue.message}; expected an AdmissionReview of admission.k8s.io/v1 with a request`;
     return { kind: 'unreadable', problem };
   }
   const { dryRun, ...rest } = parsed.data.request;

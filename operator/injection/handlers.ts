@@ -41,7 +41,10 @@ export function probedPorts(spec: PodSpec, taken: readonly TakenPort[]): readonl
 }
 
 /** The port on the pod's own address; undefined for one elsewhere, or a name that does not resolve. */
-function numberOf({ port, host }: PortAction, ports: Container['ports'] = []): number | undefined {
+export function numberOf(
+  { port, host }: PortAction,
+  ports: Container['ports'] = [],
+): number | undefined {
   if (host !== undefined && host !== '') return undefined;
   if (typeof port === 'number') return port;
   const named = ports.find((one) => isTcp(one) && one.name === port)?.containerPort;

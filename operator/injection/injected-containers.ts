@@ -1,5 +1,7 @@
 // The containers and volumes of ours. The sidecar needs no privilege at all and passes Pod Security's `restricted`;
 // the container that writes redirect rules needs exactly one.
+import { encodeAppProbes } from '../../contract/app-probe.ts';
+import type { AppProbe } from '../../contract/app-probe.ts';
 import { inPod, injected, STREAM_AUDIENCE } from '../../contract/names.ts';
 import { graceSecondsOf, runningContainers } from './pod.ts';
 import type { Container, ContainerPort, Lifecycle, PodSpec } from './pod.ts';
@@ -20,6 +22,8 @@ export interface SidecarPlan {
   readonly isNative: boolean;
   readonly taken: readonly TakenPort[];
   readonly moved: readonly MovedProbe[];
+  /** Done by the sidecar for the kubelet. */
+  readonly appProbes: readonly AppProbe[];
   /** The sidecar's own port, for the kubelet and for scrapers. */
   readonly adminPort: number;
   /** How long an ordinary sidecar stays after the pod's deletion before it ends, in seconds. */
@@ -101,6 +105,7 @@ function environment(plan: SidecarPlan): readonly Variable[] {
     WEIR_UPSTREAM: listeners.map(([, port]) => `${host}:${port}`).join(','),
     WEIR_ADMIN: `[::]:${plan.adminPort}`,
     WEIR_LOG_LEVEL: settings.logLevel,
+    ...(plan.appProbes.length === 0 ? {} : { WEIR_APP_PROBES: encodeAppProbes(plan.appProbes) }),
     // A duration is at least a second; the kubelet ends the process when the pod's own time is over.
     WEIR_GRACE: `${Math.min(Math.max(1, grace), GRACE_SECONDS_MAX)}s`,
   };

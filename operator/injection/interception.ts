@@ -26,7 +26,6 @@ export interface InterceptionQuestion {
 /** Decides both, or says why neither can be. */
 export function decideInterception(question: InterceptionQuestion): Interception | Refused {
   const decided = decideMode(question);
-  if (decided.kind === 'refused') return decided;
   const { pod, chosen, surroundings } = question;
   const obstacle =
     decided.mode === 'redirect' ? whyNotRedirect(surroundings) : whyNotTakeover(pod.spec, chosen);
@@ -38,16 +37,11 @@ export function decideInterception(question: InterceptionQuestion): Interception
 }
 
 interface DecidedMode {
-  readonly kind: 'mode';
   readonly mode: InterceptionMode;
   readonly notes: readonly Note[];
 }
 
-function decideMode({
-  settings,
-  surroundings,
-  chosen,
-}: InterceptionQuestion): DecidedMode | Refused {
+function decideMode({ settings, surroundings, chosen }: InterceptionQuestion): DecidedMode {
   if (settings.mode !== 'auto') return mode(settings.mode);
   // Replicas of one revision must not differ: half of them would be limited.
   if (surroundings.siblingMode !== undefined) return mode(surroundings.siblingMode);
@@ -62,7 +56,7 @@ function decideMode({
 }
 
 function mode(decided: InterceptionMode, notes: readonly Note[] = []): DecidedMode {
-  return { kind: 'mode', mode: decided, notes };
+  return { mode: decided, notes };
 }
 
 /** How requests by this Service reach the app past a sidecar that has taken over a name. */

@@ -1,6 +1,8 @@
 // Injection as one pure function from a pod to a pod. It may be called again with its own result, by a reinvocation or
 // for a template that was copied from a running pod, and then changes nothing.
+import type { AppProbe } from '../../contract/app-probe.ts';
 import { inPod, ports as firstPorts } from '../../contract/names.ts';
+import { appProbesOf, whyNotServed, withSidecarProbes } from './app-probes.ts';
 import { drainNotes, holdSeconds, withDrainHook } from './drain-hook.ts';
 import type { DrainHookOptions } from './drain-hook.ts';
 import { probedPorts, whyUnresolved, withMovedProbes, withNumbers } from './handlers.ts';
@@ -35,9 +37,21 @@ export function mutate(pod: Pod, config: InjectionConfig, surroundings: PodSurro
   const question = { pod, chosen, settings, config, surroundings };
   const interception = decideInterception(question);
   if (interception.kind === 'refused') return interception;
+  const appProbes = probesOfSidecar(pod.spec, settings, chosen);
+  const unserved = whyNotServed(appProbes);
+  if (unserved !== undefined) return unserved;
   const { mode, isNative, notes } = interception;
-  const injection = { pod, config, surroundings, settings, chosen, mode, isNative };
+  const injection = { pod, config, surroundings, settings, chosen, mode, isNative, appProbes };
   return checked(pod, inject(injection, notes));
+}
+
+function probesOfSidecar(
+  spec: PodSpec,
+  { probes }: PodSettings,
+  chosen: readonly ChosenPort[],
+): readonly AppProbe[] {
+  if (probes === 'kubelet') return [];
+  return appProbesOf(spec, new Set(chosen.map(({ port }) => port)));
 }
 
 function whyNone(pod: Pod, { namespaceLabels }: PodSurroundings): Skipped | Refused | undefined {
@@ -114,6 +128,7 @@ interface Injection {
   readonly chosen: readonly ChosenPort[];
   readonly mode: 'takeover' | 'redirect';
   readonly isNative: boolean;
+  readonly appProbes: readonly AppProbe[];
 }
 
 function inject(injection: Injection, notes: readonly Note[]): Injected {
@@ -151,13 +166,15 @@ function drainOptions(
 
 /** Ports, probes and hooks of the app as they will be; `spec` has them, and no container of ours yet. */
 function planSidecar(injection: Injection): SidecarPlan {
-  const { pod, chosen, mode, settings } = injection;
+  const { pod, chosen, mode, settings, appProbes } = injection;
   const free = new FreePorts(pod.spec, chosen);
   const taken = takePorts(pod.spec, chosen, { free, mode });
+  const adminPort = free.take(firstPorts.admin);
+  const served = withContainers(pod.spec, (one) => withSidecarProbes(one, appProbes, adminPort));
   const moved =
     mode === 'takeover'
       ? []
-      : probedPorts(pod.spec, taken).map((port) => ({
+      : probedPorts(served, taken).map((port) => ({
           port,
           probe: free.take(firstPorts.firstProbe),
         }));
@@ -167,14 +184,13 @@ function planSidecar(injection: Injection): SidecarPlan {
       mode === 'takeover' ? withNumbers(container, taken) : withMovedProbes(container, moved);
     return withDrainHook(withNewNames(asked, taken), pod.spec, options);
   };
-  const spec = withContainers(pod.spec, renew);
+  const spec = withContainers(served, renew);
   const { config, surroundings, isNative } = injection;
-  const adminPort = free.take(firstPorts.admin);
   const held = holdSeconds(spec.containers, pod.spec, settings.drainSeconds);
   const { namespace } = surroundings;
   return {
     ...{ spec, config, settings, namespace, mode, isNative, taken, moved },
-    ...{ adminPort, holdSeconds: held },
+    ...{ appProbes, adminPort, holdSeconds: held },
   };
 }
 

@@ -15,6 +15,8 @@ export interface PodSettings {
   readonly native: boolean | 'auto';
   readonly upstreamHost: string;
   readonly drainSeconds: number;
+  /** Who asks the app whether it is well. */
+  readonly probes: 'kubelet' | 'sidecar';
   readonly onNoConfig: OnNoConfig;
   readonly image: string;
   readonly logLevel: string;
@@ -92,6 +94,11 @@ export const annotationRules: Rules = {
       return seconds <= DRAIN_SECONDS_MAX ? seconds : undefined;
     },
   },
+  probes: {
+    values: '`kubelet`, or `sidecar`: it asks the app on 127.0.0.1 when the kubelet asks it',
+    fallback: '`kubelet`',
+    parse: oneOf(['kubelet', 'sidecar']),
+  },
   onNoConfig: {
     values: '`deny` or `allow`',
     fallback: '`deny`, or what the operator was given',
@@ -118,7 +125,7 @@ export const annotationRules: Rules = {
 
 const FIELDS: readonly SettingField[] = [
   ...(['ports', 'mode', 'native', 'upstreamHost', 'drainSeconds', 'onNoConfig', 'image'] as const),
-  ...(['logLevel', 'cpuRequest', 'cpuLimit', 'memoryRequest', 'memoryLimit'] as const),
+  ...(['probes', 'logLevel', 'cpuRequest', 'cpuLimit', 'memoryRequest', 'memoryLimit'] as const),
 ];
 
 /** Reads the annotations over the operator's own settings. */
@@ -142,7 +149,7 @@ export function readSettings(
 function defaultsOf(config: InjectionConfig): PodSettings {
   const { mode, drainSeconds, onNoConfig, image, logLevel } = config;
   return {
-    ...{ mode, native: 'auto', upstreamHost: '127.0.0.1' },
+    ...{ mode, native: 'auto', upstreamHost: '127.0.0.1', probes: 'kubelet' },
     ...{ drainSeconds, onNoConfig, image, logLevel },
   };
 }

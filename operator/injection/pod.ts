@@ -14,13 +14,20 @@ export interface PortAction {
   readonly host?: string;
 }
 
+export interface HttpAction extends PortAction {
+  readonly path?: string;
+  readonly scheme?: string;
+  readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[];
+}
+
 export interface GrpcAction {
   readonly port: number;
+  readonly service?: string;
 }
 
 /** A probe or a lifecycle handler: at most one of the actions is there. */
 export interface Handler {
-  readonly httpGet?: PortAction;
+  readonly httpGet?: HttpAction;
   readonly tcpSocket?: PortAction;
   readonly grpc?: GrpcAction;
   readonly exec?: unknown;
@@ -29,6 +36,7 @@ export interface Handler {
 
 /** A handler that the kubelet repeats. */
 export interface Probe extends Handler {
+  readonly timeoutSeconds?: number;
   readonly periodSeconds?: number;
   readonly failureThreshold?: number;
 }
@@ -104,14 +112,20 @@ const text = z.string();
 const texts = z.record(text, text);
 const port = z.union([z.int(), text]);
 const action = z.looseObject({ port, host: text.exactOptional() });
+const httpAction = action.extend({
+  path: text.exactOptional(),
+  scheme: text.exactOptional(),
+  httpHeaders: z.array(z.looseObject({ name: text, value: text })).exactOptional(),
+});
 const handler = z.looseObject({
-  httpGet: action.exactOptional(),
+  httpGet: httpAction.exactOptional(),
   tcpSocket: action.exactOptional(),
-  grpc: z.looseObject({ port: z.int() }).exactOptional(),
+  grpc: z.looseObject({ port: z.int(), service: text.exactOptional() }).exactOptional(),
   exec: z.unknown().exactOptional(),
   sleep: z.looseObject({ seconds: z.int() }).exactOptional(),
 });
 const probe = handler.extend({
+  timeoutSeconds: z.int().exactOptional(),
   periodSeconds: z.int().exactOptional(),
   failureThreshold: z.int().exactOptional(),
 });

@@ -150,13 +150,16 @@ export function takePorts(
 export const PORT_NAME_MAX = 15;
 
 function freeName(name: string, names: Set<string>): string {
-  for (let attempt = 1; ; attempt += 1) {
-    const suffix = attempt === 1 ? '' : `-${attempt}`;
-    const room = PORT_NAME_MAX - 'app-'.length - suffix.length;
-    // No name may end in a dash or hold two in a row.
-    const candidate = `app-${name.slice(0, room).replace(/-+$/, '')}${suffix}`;
-    if (names.has(candidate)) continue;
-    names.add(candidate);
-    return candidate;
+  let candidate = renamedTo(name, '');
+  for (let attempt = 2; names.has(candidate); attempt += 1) {
+    candidate = renamedTo(name, `-${attempt}`);
   }
+  names.add(candidate);
+  return candidate;
+}
+
+function renamedTo(name: string, suffix: string): string {
+  const room = PORT_NAME_MAX - 'app-'.length - suffix.length;
+  // No name may end in a dash or hold two in a row.
+  return `app-${name.slice(0, room).replace(/-+$/, '')}${suffix}`;
 }

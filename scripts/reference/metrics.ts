@@ -1,4 +1,5 @@
 import type { MetricDefinition } from '../../sidecar/admin/metric.ts';
+import { AppHealth } from '../../sidecar/app-health/app-health.ts';
 import { EnforcingGate } from '../../sidecar/enforcement/enforcing-gate.ts';
 import { RuleTallies } from '../../sidecar/enforcement/rule-tally.ts';
 import { sidecarMetrics } from '../../sidecar/metrics.ts';
@@ -20,7 +21,7 @@ export function writeMetrics(): string {
 
 # Metrics
 
-Served by the admin listener at \`/metrics\` in Prometheus' text format. Labels carry names of policies and rules and words
+Served by the admin listener at \`/metrics\` in Prometheus' text format. Labels carry names of policies, rules and containers, and words
 of Weir; never a key, a path or an address. With several workers the values are added up, except ages and states, of
 which the largest is shown.
 
@@ -35,7 +36,7 @@ Worth an alert: \`weir_breaker_state\` above 0 for minutes, \`weir_requests_tota
 function metricDefinitions(): readonly MetricDefinition[] {
   const limiter = new Limiter({ store: new MemoryStore(systemClock) });
   const onForwarded = (): void => undefined;
-  return sidecarMetrics({
+  const metrics = sidecarMetrics({
     limiter,
     gate: new EnforcingGate({ limiter, nowUs: () => 0, mayDebug: undefined, onForwarded }),
     tallies: new RuleTallies(),
@@ -45,5 +46,6 @@ function metricDefinitions(): readonly MetricDefinition[] {
     configAgeSeconds: () => 0,
     configRejected: () => 0,
     process: () => ({ cpuSeconds: 0, residentBytes: 0 }),
-  }).map(({ definition }) => definition);
+  });
+  return [...metrics, new AppHealth([]).metric].map(({ definition }) => definition);
 }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { AppHealthAnswer } from '../app-health/app-health.ts';
+import type { Asker } from '../app-health/http-check.ts';
 import { RawSocket } from '../../test/support/raw-socket.ts';
 import { MOST_CONNECTIONS } from './open-connections.ts';
 import { openAdmin, type Admin } from './server.ts';
@@ -7,6 +9,11 @@ import { openAdmin, type Admin } from './server.ts';
 interface State {
   reason: string | undefined;
   drained: number;
+}
+
+/** Says what it was asked. */
+function appHealth(path: string, { podAddress, userAgent }: Asker): Promise<AppHealthAnswer> {
+  return Promise.resolve({ status: 203, body: [path, podAddress, userAgent].join(' ') });
 }
 
 async function openSubject(state: State): Promise<Admin> {
@@ -19,6 +26,7 @@ async function openSubject(state: State): Promise<Admin> {
       startDraining: () => {
         state.drained += 1;
       },
+      appHealth,
     },
   );
 }
@@ -84,6 +92,18 @@ describe('the admin listener', () => {
     assert.match(await answer.text(), /GET \/readyz/);
   });
 
+  it('hands questions about the app on, with who asks and where', async () => {
+    await using admin = await openSubject({ reason: 'draining', drained: 0 });
+    const url = `http://127.0.0.1:${admin.address.port}/app-health/app/readyz`;
+
+    const answer = await fetch(url, { headers: { 'user-agent': 'kube-probe/1.36' } });
+    const posted = await fetch(url, { method: 'POST' });
+
+    assert.equal(answer.status, 203);
+    assert.equal(await answer.text(), '/app-health/app/readyz 127.0.0.1 kube-probe/1.36');
+    assert.equal(posted.status, 404);
+  });
+
   it('names the address that is taken', async () => {
     await using admin = await openSubject({ reason: undefined, drained: 0 });
 
@@ -93,6 +113,7 @@ describe('the admin listener', () => {
         metrics: () => Promise.resolve(''),
         describe: () => ({}),
         startDraining: () => undefined,
+        appHealth,
       }),
       { code: 'LISTEN_FAILED' },
     );
@@ -106,6 +127,7 @@ describe('the admin listener', () => {
         metrics: () => Promise.reject(new Error('no numbers')),
         describe: () => ({}),
         startDraining: () => undefined,
+        appHealth,
       },
     );
 

@@ -1,10 +1,13 @@
-// The admin listener: health, readiness and metrics for whoever reaches it; configuration and drain for loopback only.
+// The admin listener: health (the sidecar's, and the app's for the kubelet), readiness and metrics for whoever reaches it;
+// configuration and drain for loopback only.
 // It is apart from the data path and slow traffic, so Node's own HTTP server serves it.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { APP_HEALTH_PATH } from '../../contract/app-probe.ts';
 import { WeirError } from '../../contract/errors.ts';
 import type { HostPort } from '../../contract/setting.ts';
+import type { Asker } from '../app-health/http-check.ts';
 import { isLoopbackAddress, isLoopbackHost } from './loopback.ts';
 import { OpenConnections } from './open-connections.ts';
 
@@ -15,6 +18,8 @@ export interface AdminSubject {
   /** The effective configuration and the compiled policies, secrets redacted. */
   readonly describe: () => unknown; // or a promise of it
   readonly startDraining: () => void;
+  /** Asks the app in the kubelet's place; paths below `/app-health/`. */
+  readonly appHealth: (path: string, asker: Asker) => Promise<Reply>;
 }
 
 export interface Admin extends AsyncDisposable {
@@ -29,7 +34,13 @@ interface Reply {
 
 type Route = (subject: AdminSubject) => Reply | Promise<Reply>;
 
-const ROUTES: Readonly<Record<string, { readonly local: boolean; readonly answer: Route }>> = {
+interface AdminRoute {
+  /** Over loopback only. */
+  readonly local: boolean;
+  readonly answer: Route;
+}
+
+const ROUTES: Readonly<Record<string, AdminRoute>> = {
   'GET /healthz': { local: false, answer: () => ({ status: 200, body: 'ok\n' }) },
   'GET /readyz': { local: false, answer: readiness },
   'GET /metrics': {
@@ -122,8 +133,7 @@ async function answer(
 
 async function findReply(request: IncomingMessage, subject: AdminSubject): Promise<Reply> {
   const path = (request.url ?? '').replace(/\?.*$/, '');
-  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
-  const route = ROUTES[`${method} ${path}`];
+  const route = routeOf(request, path);
   if (route === undefined) return unknownRoute(path);
   if (route.local && !isLocal(request)) {
     return { status: 403, body: `${path} answers only over loopback, and no web page\n` };
@@ -133,6 +143,20 @@ async function findReply(request: IncomingMessage, subject: AdminSubject): Promi
   } catch (error) {
     return { status: 500, body: `${error instanceof Error ? error.message : 'failed'}\n` };
   }
+}
+
+function routeOf(request: IncomingMessage, path: string): AdminRoute | undefined {
+  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+  if (method !== 'GET' || !path.startsWith(APP_HEALTH_PATH)) return ROUTES[`${method} ${path}`];
+  return { local: false, answer: ({ appHealth }) => appHealth(path, askerOf(request)) };
+}
+
+function askerOf({ socket, headers }: IncomingMessage): Asker {
+  return {
+    // A socket that takes both families shows the older one in the form of the newer.
+    podAddress: (socket.localAddress ?? '127.0.0.1').replace(/^::ffff:/, ''),
+    userAgent: headers['user-agent'] ?? 'kube-probe/weir',
+  };
 }
 
 function unknownRoute(path: string): Reply {

@@ -6,8 +6,9 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import type { Bundle } from '../../contract/bundle.ts';
 import { WeirError, type ErrorCode } from '../../contract/errors.ts';
 import type { PolicyRefusal } from '../../contract/stream.ts';
-import { renderMetrics } from '../admin/metric.ts';
+import { dumpMetrics, renderMetrics, type MetricDump } from '../admin/metric.ts';
 import { openAdmin } from '../admin/server.ts';
+import { AppHealth } from '../app-health/app-health.ts';
 import type { Log } from '../log.ts';
 import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
 import type { ConfigTarget, PushedConfig, SidecarReport } from '../policy/pushed-config.ts';
@@ -36,6 +37,7 @@ export async function runSupervisor(
 ): Promise<void> {
   const { log, announce } = dependencies;
   await using stack = new AsyncDisposableStack();
+  const health = await AppHealth.open(config.appProbes);
   const team = stack.use(new Team(config, log));
   await team.start();
   if (config.operator !== undefined) {
@@ -56,11 +58,12 @@ export async function runSupervisor(
   const admin = stack.use(
     await openAdmin(config.admin, {
       whyNotReady: () => team.whyNotReady(),
-      metrics: () => team.renderMetrics(),
+      metrics: () => team.renderMetrics(dumpMetrics([health.metric])),
       describe: () => team.describe(),
       startDraining: () => {
         team.startDraining();
       },
+      appHealth: (path, asker) => health.answer(path, asker),
     }),
   );
   announce(
@@ -160,9 +163,11 @@ class Team implements ConfigTarget, AsyncDisposable {
     this.#waiting.add(socket);
   }
 
-  async renderMetrics(): Promise<string> {
+  /** `own` are of the parent, beside those of the workers. */
+  async renderMetrics(own: readonly MetricDump[]): Promise<string> {
     const answers = await this.#askAll('metrics');
-    return renderMetrics(answers.flatMap((one) => (one.kind === 'metrics' ? [one.metrics] : [])));
+    const dumps = answers.flatMap((one) => (one.kind === 'metrics' ? [one.metrics] : []));
+    return renderMetrics([...dumps, own]);
   }
 
   async describe(): Promise<unknown> {

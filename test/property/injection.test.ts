@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { applyPatch } from 'rfc6902';
+import { appHealthPath } from '../../contract/app-probe.ts';
+import { parseAppProbes } from '../../contract/app-probe-schema.ts';
 import { annotations, inPod, ports as firstPorts } from '../../contract/names.ts';
 import type { SelectingService } from '../../operator/injection/injection-config.ts';
 import type { Injected, Outcome } from '../../operator/injection/injection-outcome.ts';
@@ -72,19 +74,35 @@ function actionOf(handler: Handler | undefined): { readonly port: number | strin
   return handler?.httpGet ?? handler?.tcpSocket ?? handler?.grpc;
 }
 
+/** What the sidecar was told to check for the kubelet, by the path that the kubelet asks. */
+function checksOf(pod: Pod): ReadonlyMap<string, number> {
+  const sidecar = allContainers(pod.spec).find(({ name }) => name === inPod.sidecar);
+  const env: unknown = sidecar === undefined ? [] : Reflect.get(sidecar, 'env');
+  assert.ok(Array.isArray(env));
+  const found = (env as { name: string; value?: string }[]).find(
+    ({ name }) => name === 'WEIR_APP_PROBES',
+  );
+  const probes = found?.value === undefined ? [] : parseAppProbes(found.value);
+  return new Map(probes.map((probe) => [appHealthPath(probe), probe.check.port]));
+}
+
 /** Where each handler of the container finally gets to: the number of an app's port, whatever stands between. */
 function reached(pod: Pod, name: string): readonly unknown[] {
   const one = container(pod, name);
-  const moved = new Map(
-    (readInjectionStatus(pod.metadata)?.probes ?? []).map(({ port, probe }) => [probe, port]),
-  );
+  const status = readInjectionStatus(pod.metadata);
+  const moved = new Map((status?.probes ?? []).map(({ port, probe }) => [probe, port]));
+  const checks = checksOf(pod);
   return handlersOf(one).map((handler) => {
     const action = actionOf(handler);
     if (action === undefined) return handler?.exec;
-    const named = (one.ports ?? []).find((port) => port.name === action.port);
-    const number = named?.containerPort ?? action.port;
+    if (action.port === status?.admin) return checks.get(handler?.httpGet?.path ?? '');
+    const number = numberIn(one, action.port);
     return moved.get(Number(number)) ?? number;
   });
+}
+
+function numberIn({ ports = [] }: Container, asked: number | string): number | string {
+  return ports.find(({ name }) => name === asked)?.containerPort ?? asked;
 }
 
 /** A container without what injection may change of it. */
@@ -95,6 +113,11 @@ function unchangeable(container: Container): unknown {
     ...{ containerPort, hostPort, protocol },
   }));
   return { ...Object.fromEntries(kept), ports };
+}
+
+/** A probe that the sidecar does asks in another way; nothing else of the pod is taken away. */
+function takesAway(op: string, path: string): boolean {
+  return op === 'remove' && !/Probe\/(grpc|tcpSocket)$/.test(path);
 }
 
 describe('injection of generated pods', () => {
@@ -149,6 +172,20 @@ describe('injection of generated pods', () => {
     });
   });
 
+  it('leaves the kubelet no probe of a taken port where the sidecar is to do them', () => {
+    everyInjected(({ pod, status }, one) => {
+      const isSidecar = one.pod.metadata.annotations?.[annotations.probes] === 'sidecar';
+      const taken = new Set(status.ports.map(({ port }) => port));
+      const others = runningContainers(pod.spec).filter(({ name }) => name !== inPod.sidecar);
+      const probes = others.flatMap((each) => handlersOf(each).slice(0, 3));
+      const ports = new Set(probes.map((probe) => actionOf(probe)?.port));
+
+      assert.equal(checksOf(pod).size > 0, ports.has(status.admin));
+      if (!isSidecar) assert.ok(!ports.has(status.admin));
+      else assert.ok([...ports].every((port) => !taken.has(Number(port))));
+    });
+  });
+
   it('gives a patch that turns what was sent into what was made, and replaces no list', () => {
     everyInjected(({ pod: injected }, { pod }) => {
       const patch = diffJson(pod, injected);
@@ -161,7 +198,7 @@ describe('injection of generated pods', () => {
       );
       assert.deepEqual(patched, structuredClone(injected));
       assert.deepEqual(
-        patch.filter(({ op, path }) => op === 'remove' || /^\/spec\/[a-zA-Z]+$/.test(path)),
+        patch.filter(({ op, path }) => takesAway(op, path) || /^\/spec\/[a-zA-Z]+$/.test(path)),
         patch.filter(({ op, path }) => op === 'add' && /^\/spec\/[a-zA-Z]+$/.test(path)),
       );
     });

@@ -99,7 +99,9 @@ export interface PodNetwork extends AsyncDisposable {
 }
 
 /** `ipv6` false = a node without IPv6. */
-export async function openPodNetwork({ ipv6 = true } = {}): Promise<PodNetwork> {
+export async function openPodNetwork({
+  ipv6 = true,
+}: { readonly ipv6?: boolean } = {}): Promise<PodNetwork> {
   await using stack = new AsyncDisposableStack();
   const pod = stack.use(await Namespace.open());
   const client = stack.use(await Namespace.open());

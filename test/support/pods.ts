@@ -187,6 +187,7 @@ const annotationChoices = fc.record(
     'weir.dev/native': fc.constantFrom('auto', 'true', 'false'),
     'weir.dev/drain-seconds': fc.constantFrom('0', '1', '7', '300'),
     'weir.dev/ports': fc.constantFrom('http', 'http', '8080'),
+    'weir.dev/probes': fc.constantFrom('kubelet', 'sidecar'),
     'weir.dev/memory-request': fc.constantFrom('64Mi', '1Gi'),
     'weir.dev/cpu-limit': fc.constantFrom('20m', '2'),
     'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': fc.constantFrom('a,b', ''),
