@@ -75,6 +75,12 @@ interface Bench {
 
 const startedMs = performance.now();
 await using stack = new AsyncDisposableStack();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    say('ending');
+    void stack.disposeAsync().finally(() => process.exit(1));
+  });
+}
 const folder = await mkdtemp(path.join(tmpdir(), 'weir-control-'));
 stack.defer(() => rm(folder, { recursive: true, force: true }));
 const busyShare = await waitForQuiet(flags.dry ? 0 : QUIET_WAIT_MS);
