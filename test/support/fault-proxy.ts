@@ -49,7 +49,11 @@ export class FaultProxy implements AsyncDisposable {
 
   /** Resets every connection. */
   cut(): void {
-    for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
+    for (const pair of [...this.#pairs]) {
+      // Forgotten first: a destroy() on top of a reset that is under way leaves the descriptor open for ever.
+      this.#pairs.delete(pair);
+      for (const socket of pair) socket.resetAndDestroy();
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -80,8 +84,7 @@ export class FaultProxy implements AsyncDisposable {
     for (const [one, other] of [pair, [server, client]] as const) {
       one.on('error', () => undefined);
       one.on('close', () => {
-        this.#pairs.delete(pair);
-        other.destroy();
+        if (this.#pairs.delete(pair)) other.destroy();
       });
     }
   }
