@@ -191,8 +191,8 @@ function refusal(uid: string, { message }: Refused, isRequired: boolean): Respon
   return { uid, allowed: false, status };
 }
 
+/** Never of nothing: a pod that is injected has at least its status. */
 function patchOf(patch: readonly JsonPatchOperation[]): Partial<Response> {
-  if (patch.length === 0) return {};
   const text = Buffer.from(JSON.stringify(patch)).toString('base64');
   return { patchType: 'JSONPatch', patch: text };
 }
