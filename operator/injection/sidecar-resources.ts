@@ -6,7 +6,7 @@ import type { SidecarResources } from './injection-config.ts';
 import type { PodSettings } from './pod-settings.ts';
 import { isLarger } from './quantity.ts';
 
-/** Writing a few rules: seconds, and the memory of a Node process, of which 82 MB were seen. */
+/** Writing a few rules: seconds, and the memory of a Node process, of which 56 MB were seen. */
 const REDIRECT_RESOURCES: SidecarResources = {
   requests: { cpu: '10m', memory: '32Mi' },
   limits: { memory: '128Mi' },

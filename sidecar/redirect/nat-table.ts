@@ -3,7 +3,7 @@
 // others does not. There is no rule about OUTPUT and none about users: nothing that leaves the pod is touched.
 import type { PortPair } from './port-pair.ts';
 
-export const CHAIN = 'WEIR_REDIRECT';
+const CHAIN = 'WEIR_REDIRECT';
 
 export type Family = 4 | 6;
 /** Which interface of the kernel the program speaks to. */

@@ -193,7 +193,9 @@ describe('weir redirect', { skip }, () => {
     const { pod } = network;
     const command = [...weir, 'redirect', ...PAIRS];
     const dropped = ['setpriv', '--bounding-set', '-net_admin', '--inh-caps', '-net_admin'];
-    const asUser = ['setpriv', '--reuid', '65532', '--regid', '65532', '--clear-groups'];
+    // It may read the checkout, wherever that is, and has no other capability.
+    const reading = ['--inh-caps', '+dac_override', '--ambient-caps', '+dac_override'];
+    const asUser = ['setpriv', '--reuid', '65532', '--clear-groups', ...reading];
 
     const asRoot = await pod.run([...dropped, ...command]);
     const unprivileged = await pod.run([...asUser, ...command]);
