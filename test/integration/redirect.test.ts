@@ -161,7 +161,7 @@ describe('weir redirect', { skip }, () => {
     await using tools = await openBrokenTools(['iptables-nft', 'ip6tables-nft']);
     await startServer(pod, 15_100);
     const readOnly = ['unshare', '--mount', 'sh', '-c'];
-    const script = `mount -o bind /run /run && mount -o remount,ro,bind /run && exec "$@"`;
+    const script = `mount -t tmpfs none /run && mount -o remount,ro /run && exec "$@"`;
     const command = [...readOnly, script, 'sh', ...weir, 'redirect', ...PAIRS];
 
     const { code, stdout, stderr } = await pod.run(command, { PATH: tools.path });
