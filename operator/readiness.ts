@@ -14,11 +14,11 @@ const REVIEW_AGAIN_MS = 2_000;
 const REVIEW_WITHIN_MS = 10_000;
 
 export interface ReadinessOptions {
-  readonly config: OperatorConfig;
-  readonly state: ServingState;
-  readonly certificates: CertificateSource;
-  readonly webhookWatch: WebhookWatch;
-  readonly stream: StreamServer;
+  readonly config: Pick<OperatorConfig, 'manageCaBundle'>;
+  readonly state: { readonly watch: Pick<ServingState['watch'], 'problem'> };
+  readonly certificates: Pick<CertificateSource, 'current'>;
+  readonly webhookWatch: Pick<WebhookWatch, 'trustProblem'>;
+  readonly stream: Pick<StreamServer, 'whyNotReady'>;
   readonly clock: Clock;
 }
 

@@ -16,7 +16,7 @@ export class FailedCreations {
   readonly #listeners = new Set<(event: FailedCreate) => void>();
 
   /** Before the watch is started. `namespaces` empty = all. */
-  constructor(watch: ClusterWatch, namespaces: readonly string[]) {
+  constructor(watch: Pick<ClusterWatch, 'add'>, namespaces: readonly string[]) {
     watch.add<EventObject>({
       options: {
         resource: eventResource,

@@ -9,7 +9,7 @@ export class WebhookWatch {
   #configuration: WebhookList | undefined;
 
   /** Before the watch is started. */
-  constructor(watch: ClusterWatch, name: string) {
+  constructor(watch: Pick<ClusterWatch, 'add'>, name: string) {
     this.#name = name;
     watch.add<WebhookList>({
       options: {
