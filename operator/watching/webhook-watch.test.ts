@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { Buffer } from 'node:buffer';
 import { describe, it } from 'node:test';
 import type { WebhookList } from '../certificates/ca-bundle.ts';
-import type { Change } from '../kube/object-store.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { FailedCreate } from '../policy/failed-creation.ts';
 import type { ExtraWatch } from './cluster-watch.ts';
