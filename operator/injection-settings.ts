@@ -3,7 +3,7 @@ import type { InjectionConfig } from './injection/injection-config.ts';
 import type { OperatorConfig } from './operator-settings.ts';
 
 /** Port of the Service for the stream. */
-export const STREAM_SERVICE_PORT = 8443;
+const STREAM_SERVICE_PORT = 8443;
 
 export interface InjectionFacts {
   /** Of the product. */

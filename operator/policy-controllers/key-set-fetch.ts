@@ -10,7 +10,7 @@ import { addressFault, hostFault, type AllowedHosts } from '../policy/key-set-ad
 import { KEY_SET_BYTES_MAX, type FetchOutcome } from '../policy/key-set-plan.ts';
 
 /** The whole of it, name and handshake included: an issuer answers a static file. */
-export const FETCH_TIMEOUT_MS = 10_000;
+const FETCH_TIMEOUT_MS = 10_000;
 
 export interface ResolvedAddress {
   readonly address: string;

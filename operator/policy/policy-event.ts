@@ -21,7 +21,7 @@ export interface EventPlan {
 /** Characters the API server takes. */
 export const NOTE_MAX = 1_024;
 
-export function policyReference(policy: {
+function policyReference(policy: {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;

@@ -153,7 +153,7 @@ function conditionFor(
 }
 
 /** As metav1.Time writes it. */
-export function timestamp(nowMs: number): string {
+function timestamp(nowMs: number): string {
   return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 }
 

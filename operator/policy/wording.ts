@@ -2,7 +2,7 @@
 // in a terminal, and the API server bounds it.
 
 /** Things of one kind that a message names. */
-export const NAMED_MAX = 3;
+const NAMED_MAX = 3;
 /** Characters of a condition's message: the API server takes 32 768, a reader far fewer. */
 export const MESSAGE_MAX = 1_024;
 

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import type { SidecarReport } from '../policy/sidecar-report.ts';
 
 /** A ConfigMap holds 1 MiB, in base64; what is beyond is left out, oldest pods of the map first. */
-export const REPORT_BYTES_MAX = 700_000;
+const REPORT_BYTES_MAX = 700_000;
 /** What a replica's reports may unpack to: 5 000 sidecars with 500 policies each, told apart. */
 const UNPACKED_MAX = 64 * 1_048_576;
 

@@ -72,9 +72,23 @@ describe('what is known of a sidecar', () => {
     const directory = directoryWith();
     const [said, news] = [peer(1).get('pod'), peer(2).get('pod')];
     assert.ok(said && news);
-    directory.setPeer('peer', new Map([['a', said], ['b', said], ['c', said]]));
+    directory.setPeer(
+      'peer',
+      new Map([
+        ['a', said],
+        ['b', said],
+        ['c', said],
+      ]),
+    );
 
-    const changed = directory.setPeer('peer', new Map([['a', { ...said }], ['b', news], ['d', said]]));
+    const changed = directory.setPeer(
+      'peer',
+      new Map([
+        ['a', { ...said }],
+        ['b', news],
+        ['d', said],
+      ]),
+    );
 
     assert.deepEqual(changed.toSorted(), ['b', 'c', 'd']);
   });

@@ -43,7 +43,13 @@ const NOTHING: Reports = new Map();
 export function reportFrom(state: SidecarState): SidecarReport {
   const { generations, refusals, tooOld, store, clientIpIsProxy } = state;
   // Without a store there is none to be up or down; the operator knows that itself.
-  return { generations, refusals, tooOld, store: store === 'none' ? undefined : store, clientIpIsProxy };
+  return {
+    generations,
+    refusals,
+    tooOld,
+    store: store === 'none' ? undefined : store,
+    clientIpIsProxy,
+  };
 }
 
 function isSame(a: PeerReport | undefined, b: PeerReport | undefined): boolean {
