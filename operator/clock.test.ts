@@ -7,7 +7,8 @@ describe('a time after which an answer counts no more', () => {
   it('lets what is due at the same moment go first', async () => {
     const clock = new SteppedClock();
     const order: string[] = [];
-    using _ = afterReading(clock, 10, () => order.push('time is up'));
+    using timer = afterReading(clock, 10, () => order.push('time is up'));
+    assert.ok(timer);
     clock.after(10, () => order.push('answer'));
 
     await clock.advance(10);
