@@ -12,6 +12,7 @@ const PURE = [
   'sidecar/limiter',
   'sidecar/rules',
   'sidecar/counters',
+  'operator/injection',
   'operator/policy',
 ];
 const OVERALL_LINES = 95;

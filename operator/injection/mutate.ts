@@ -206,7 +206,8 @@ function withContainers(spec: PodSpec, renew: (container: Container) => Containe
 function withNewNames(container: Container, taken: readonly TakenPort[]): Container {
   const own = taken.filter((one) => one.container === container.name && one.renamed !== undefined);
   if (own.length === 0) return container;
-  const ports = (container.ports ?? []).map((port) => {
+  const { ports: declared = [] } = container;
+  const ports = declared.map((port) => {
     const renamed = own.find(({ name }) => name === port.name)?.renamed;
     return renamed === undefined ? port : { ...port, name: renamed };
   });

@@ -1,7 +1,7 @@
 // What the author of a pod may say in annotations. The table is the only list of them: docs/injection.md is held
 // equal to it. A value that cannot be read is named with its field and what would be right; nothing is guessed.
 import { annotations } from '../../contract/names.ts';
-import { parseQuantity } from './quantity.ts';
+import { isLarger } from './quantity.ts';
 import type { InjectionConfig, OnNoConfig } from './injection-config.ts';
 import type { InterceptionMode } from './injection-status.ts';
 
@@ -35,7 +35,7 @@ export const PORTS_MAX = 16;
 /** Five minutes: a hook that waits longer only delays the end of pods. */
 export const DRAIN_SECONDS_MAX = 300;
 /** Of a container image's reference, as the API server takes it. */
-const IMAGE_LENGTH_MAX = 255;
+export const IMAGE_LENGTH_MAX = 255;
 
 type Field = keyof typeof annotations;
 type SettingField = Exclude<Field, 'inject'>;
@@ -52,7 +52,7 @@ interface AnnotationRule<Value> {
 const quantity = (values: string, pattern: RegExp, fallback: string): AnnotationRule<string> => ({
   values,
   fallback,
-  parse: (text) => (pattern.test(text) && (parseQuantity(text) ?? 0) > 0 ? text : undefined),
+  parse: (text) => (pattern.test(text) && isLarger(text, 0) ? text : undefined),
 });
 
 const CPU = /^([0-9]{1,6}m|[0-9]{1,4}(\.[0-9]{1,3})?)$/;
@@ -173,7 +173,7 @@ function contradictionOf(settings: PodSettings): ReadSettings | undefined {
   for (const [low, high] of PAIRS) {
     const [request, limit] = [settings[low], settings[high]];
     if (request === undefined || limit === undefined) continue;
-    if ((parseQuantity(request) ?? 0) <= (parseQuantity(limit) ?? Infinity)) continue;
+    if (!isLarger(request, limit)) continue;
     const problem = `${pathOf(low)}: got ${request}; expected at most ${limit}, the value of ${annotations[high]}`;
     return { kind: 'invalid', problem };
   }

@@ -1,5 +1,6 @@
 // A pod as far as injection reads or writes it. Everything else of it passes through untouched: objects are spread,
 // never rebuilt, so a field of a newer Kubernetes is not lost.
+import assert from 'node:assert/strict';
 import * as z from 'zod';
 
 export interface ContainerPort {
@@ -199,11 +200,9 @@ export function readPod(value: unknown): ReadPod {
   const parsed = schema.safeParse(withoutNulls(value));
   if (parsed.success) return { kind: 'pod', pod: parsed.data };
   const [first] = parsed.error.issues;
-  const path = first?.path.map(String).join('.') ?? '';
-  return {
-    kind: 'unreadable',
-    problem: `${path === '' ? 'the pod' : path}: ${first?.message ?? ''}`,
-  };
+  assert(first !== undefined, 'zod names what it refuses');
+  const path = first.path.map(String).join('.');
+  return { kind: 'unreadable', problem: `${path === '' ? 'the pod' : path}: ${first.message}` };
 }
 
 function withoutNulls(value: unknown): unknown {
