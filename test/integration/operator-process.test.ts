@@ -5,6 +5,8 @@ import { Buffer } from 'node:buffer';
 import { request } from 'node:https';
 import { after, before, describe, it } from 'node:test';
 import { STREAM_AUDIENCE } from '../../contract/names.ts';
+import type { Pod } from '../../operator/injection/pod.ts';
+import { encodeReports } from '../../operator/reports/report-codec.ts';
 import { MUTATE_PATH } from '../../operator/webhook/server.ts';
 import {
   type ClusterStandIn,
@@ -83,9 +85,9 @@ async function postReview(
   return promise;
 }
 
-function review(): string {
+function review(object: Pod = simplePod()): string {
   const kind = { group: '', version: 'v1', kind: 'Pod' };
-  const asked = { uid: 'u1', kind, namespace: 'shop', operation: 'CREATE', object: simplePod() };
+  const asked = { uid: 'u1', kind, namespace: 'shop', operation: 'CREATE', object };
   const apiVersion = 'admission.k8s.io/v1';
   return JSON.stringify({ apiVersion, kind: 'AdmissionReview', request: asked });
 }
@@ -177,6 +179,49 @@ describe('a running operator', () => {
     await assert.rejects(fetch(`${(await operator.addresses()).webhook}${MUTATE_PATH}`));
   });
 
+  it('tells the owner of a pod that cannot have a sidecar, in an Event', async () => {
+    const { cluster } = operator;
+    const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name: 'nightly', uid: 'u' };
+    const metadata = { ownerReferences: [{ ...owner, controller: true }] };
+
+    await postReview(
+      operator,
+      review(simplePod({ spec: { hostNetwork: true }, metadata })),
+      'application/json',
+    );
+
+    await eventually('the Event', () =>
+      cluster
+        .list(EVENTS)
+        .some((event) => event['reason'] === 'HostNetwork' && event['type'] === 'Warning'),
+    );
+    const event = cluster.list(EVENTS).find(({ reason }) => reason === 'HostNetwork');
+    assert.equal(at(event, 'regarding', 'name'), 'nightly');
+  });
+
+  it('counts sidecars that hold their streams elsewhere, by what that replica reports', async () => {
+    const { cluster } = operator;
+    const labels = { app: 'far' };
+    const pod = podObject('far-1', { uid: 'far-1', mode: 'takeover', labels });
+    cluster.put('/api/v1/namespaces/shop/pods/far-1', { ...pod });
+    putPolicy(cluster, 'far', { selector: { matchLabels: labels } });
+    const report = { refusals: [], tooOld: [], store: 'up', clientIpIsProxy: [] } as const;
+    const generations = new Map([['uid-far', 1]]);
+    const reports = encodeReports(
+      new Map([['far-1', { isConnected: true, report: { ...report, generations } }]]),
+    );
+
+    cluster.put(`${CONFIG_MAPS}/weir-reports-other`, {
+      metadata: { labels: { 'weir.dev/reports': 'true' } },
+      binaryData: { reports: reports.toString('base64') },
+    });
+
+    await eventually(
+      'it is programmed',
+      () => conditionOf(cluster, 'far', 'Programmed') === 'True/Programmed',
+    );
+  });
+
   it('says what is wrong with a body that is no review', async () => {
     const answers = [
       await postReview(operator, '{', 'application/json'),
@@ -234,6 +279,42 @@ describe('a running operator', () => {
     using stranger = new StreamClient(target, { token: 'nobodys' });
 
     assert.equal(await stranger.answered(), 401);
+  });
+});
+
+describe('a single operator with a store', () => {
+  const FLAGS = ['--leader-elect', 'false', '--store-secret', 'weir-store', '--grace', '1s'];
+  const SECRET = `/api/v1/namespaces/${OPERATOR_NAMESPACE}/secrets/weir-store`;
+
+  it('needs no Lease, says that the Secret is not there, and gives sidecars what is in it', async () => {
+    await using operator = await OperatorRun.open({ prepare: install, flags: FLAGS });
+    const { cluster } = operator;
+    await operator.ready();
+    putPolicy(cluster, 'api');
+    using sidecar = await connectSidecar(operator, 'a');
+    const seen = (): string => JSON.stringify(sidecar.frames);
+    const acknowledge = async (what: string): Promise<void> => {
+      await eventually(what, () => seen().includes(what));
+      const last = sidecar.frames.findLast(({ type }) => type === 'config' || type === 'delta');
+      assert.ok(last?.type === 'config' || last?.type === 'delta');
+      sidecar.send({ type: 'ack', nonce: last.nonce, version: last.version });
+    };
+    await acknowledge('uid-api');
+    await eventually(
+      'the store is missing',
+      () => conditionOf(cluster, 'api', 'Enforced') === 'False/StoreUnavailable',
+    );
+
+    const url = Buffer.from('redis://store.test:6379').toString('base64');
+    cluster.put(SECRET, { data: { url } });
+
+    await acknowledge('redis://store.test:6379');
+    await eventually(
+      'it is enforced',
+      () => conditionOf(cluster, 'api', 'Enforced') === 'True/Enforced',
+    );
+    assert.equal(cluster.get(LEASE), undefined);
+    assert.deepEqual(cluster.list(CONFIG_MAPS), []);
   });
 });
 
