@@ -34,6 +34,15 @@ describe('a note', () => {
     ]);
   });
 
+  it('has nothing to say of matches without methods', () => {
+    const match = 'match: [{path: {type: Exact, value: /get}}]';
+
+    assert.deepEqual(
+      notesOnSpec(`rules: [{name: a, ${match}, tiers: [{name: t, ${BUCKETS}}]}]`),
+      [],
+    );
+  });
+
   it('says who fetches a key set', () => {
     const jwt = 'jwt: {issuer: i, jwks: {uri: "https://example.com/keys"}}';
 
