@@ -58,7 +58,11 @@ export class FaultProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close();
-    this.cut();
+    for (const pair of [...this.#pairs]) {
+      this.#pairs.delete(pair);
+      // Closed, not reset: a reset that meets the other side's leaves a handle that Node waits for at its end, for ever.
+      for (const socket of pair) socket.destroy();
+    }
     await once(this.#server, 'close');
   }
 
