@@ -1,5 +1,6 @@
 // The objects a reflector knows, and what a new list changes about them. One partition per stream, so that a relist of
 // one namespace deletes nothing of another.
+import { isDeepStrictEqual } from 'node:util';
 import { keyOf, type KubeObject } from './object.ts';
 
 /** What handlers are told. Both: changed; only `after`: new; only `before`: gone, with the last that was known of it. */
@@ -41,7 +42,7 @@ export class Partition<Type extends KubeObject> implements Store<Type> {
       yield { key, before };
     }
     for (const object of listed) {
-      const change = this.set(object);
+      const change = this.set(object) ?? this.#reshape(object);
       if (change !== undefined) yield change;
     }
   }
@@ -53,6 +54,18 @@ export class Partition<Type extends KubeObject> implements Store<Type> {
     if (before !== undefined && isSameVersion(before, after)) return undefined;
     this.#objects.set(key, after);
     return before === undefined ? { key, after } : { key, before, after };
+  }
+
+  /**
+   * The same version may be served in another shape once its CustomResourceDefinition has gained a field: a watch from
+   * before the change brought it without.
+   */
+  #reshape(after: Type): Change<Type> | undefined {
+    const key = keyOf(after);
+    const before = this.#objects.get(key);
+    if (before === undefined || isDeepStrictEqual(before, after)) return undefined;
+    this.#objects.set(key, after);
+    return { key, before, after };
   }
 
   /** `last` is what the server sent of it. `undefined` when it was not known: nobody heard of it, nobody misses it. */
