@@ -116,6 +116,19 @@ export function parseText(pattern: RegExp, right: string): (text: string) => str
   };
 }
 
+/** A path of a file or folder, whether it is there or not. */
+export const parsePath: (text: string) => string = parseText(/^[^\0]+$/, 'a path');
+
+interface Multiplicity {
+  readonly isList: boolean;
+  readonly isSecret: false;
+}
+
+/** A setting with one value that is no secret. */
+export const one: Multiplicity = { isList: false, isSecret: false };
+/** A setting with any number of values that are no secrets. */
+export const list: Multiplicity = { isList: true, isSecret: false };
+
 /** The value and what would be right; the caller adds which flag or variable it came from. */
 function reject(given: string, right: string): WeirError {
   const code: ErrorCode = 'CONFIG_INVALID';

@@ -1,6 +1,9 @@
 // Every setting of `weir operator`, once: the command line, the environment, the chart's arguments and
 // docs/configuration.md are made from this table.
 import {
+  list,
+  one,
+  parsePath,
   parseChoice,
   parseDuration,
   parseHostPort,
@@ -12,9 +15,6 @@ import {
 } from '../contract/setting.ts';
 import { settingsOf, type SettingsTable } from '../contract/settings-reading.ts';
 
-const one = { isList: false, isSecret: false } as const;
-const list = { isList: true, isSecret: false } as const;
-const file = parseText(/^[^\0]+$/, 'a path');
 const dnsLabel = parseText(
   /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
   'a name of lower-case letters, digits and hyphens, such as weir-system',
@@ -75,7 +75,7 @@ const table: SettingsTable<OperatorConfig> = {
     placeholder: 'FILE',
     summary: "how to reach the API server; absent = KUBECONFIG, else the pod's own account",
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   namespace: {
@@ -159,7 +159,7 @@ const table: SettingsTable<OperatorConfig> = {
     placeholder: 'DIR',
     summary: 'folder with tls.crt, tls.key and ca.crt; for --certificates files',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   certificateNames: {

@@ -2,6 +2,7 @@
 // It passes each change on to whoever has to look again, and writes nothing.
 import type { SidecarSettings } from '../contract/stream.ts';
 import { createCelCompiler } from '../crds/cel-environment.ts';
+import { secretResource } from './certificates/authority-secret.ts';
 import type { Clock, Random } from './clock.ts';
 import type { KubeObject } from './kube/object.ts';
 import type { ReflectorContext } from './kube/reflector.ts';
@@ -24,7 +25,6 @@ import {
 import { SidecarRegistry } from './stream/sidecar-registry.ts';
 import { policiesBetween } from './stream/state-difference.ts';
 import { ClusterWatch } from './watching/cluster-watch.ts';
-import { secretResource } from './watching/resources.ts';
 
 export interface ServingStateOptions {
   readonly config: OperatorConfig;

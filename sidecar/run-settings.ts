@@ -2,6 +2,9 @@
 // are made from this table.
 import { inPod } from '../contract/names.ts';
 import {
+  list,
+  one,
+  parsePath,
   parseChoice,
   parseDuration,
   parseHostPort,
@@ -16,9 +19,6 @@ import {
 } from '../contract/setting.ts';
 import { settingsOf, type SettingsTable } from '../contract/settings-reading.ts';
 
-const one = { isList: false, isSecret: false } as const;
-const list = { isList: true, isSecret: false } as const;
-const file = parseText(/^[^\0]+$/, 'a path');
 const dnsLabel = parseText(
   /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
   'a namespace name, such as shop',
@@ -87,7 +87,7 @@ const table: SettingsTable<RunConfig> = {
     placeholder: 'FILE|DIR',
     summary: 'policy files, or folders of *.yaml, *.yml and *.json',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...list,
   },
   upstream: {
@@ -122,28 +122,28 @@ const table: SettingsTable<RunConfig> = {
     placeholder: 'PEM|FILE',
     summary: "CA certificates to trust for the operator; absent = the system's",
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   operatorToken: {
     placeholder: 'FILE',
     summary: 'the token to show to the operator; read again at every connection',
     written: `${inPod.identityPath}/${inPod.tokenFile}`,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   seed: {
     placeholder: 'FILE',
     summary: 'rules to start with when the operator cannot be reached and no cache is there',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   configCache: {
     placeholder: 'DIR',
     summary: 'a private folder in memory that keeps what the operator pushed over a restart',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   onNoConfig: {
@@ -187,7 +187,7 @@ const table: SettingsTable<RunConfig> = {
     summary:
       'the shared store: redis://, rediss://, redis+sentinel://, redis+cluster:// (and rediss+…); absent = embedded store',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     isList: false,
     isSecret: true,
   },
@@ -195,21 +195,21 @@ const table: SettingsTable<RunConfig> = {
     placeholder: 'FILE',
     summary: 'CA certificates to trust for rediss://',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   redisCert: {
     placeholder: 'FILE',
     summary: 'client certificate for rediss://',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   redisKey: {
     placeholder: 'FILE',
     summary: 'private key of the client certificate',
     written: undefined,
-    parse: file,
+    parse: parsePath,
     ...one,
   },
   redisPartitions: {

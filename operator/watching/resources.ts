@@ -7,7 +7,6 @@ function core(plural: string, kind: string): Resource {
 
 export const podResource: Resource = core('pods', 'Pod');
 export const serviceResource: Resource = core('services', 'Service');
-export const secretResource: Resource = core('secrets', 'Secret');
 export const namespaceResource: Resource = {
   ...core('namespaces', 'Namespace'),
   isNamespaced: false,
