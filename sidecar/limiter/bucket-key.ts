@@ -41,6 +41,13 @@ export function overflowKey(key: string): string {
   return `${key.slice(0, key.lastIndexOf(':'))}:overflow`;
 }
 
+/** A number for tables of keys: 31 bits, of every character. */
+export function hashCode(key: string): number {
+  let code = 0;
+  for (let i = 0; i < key.length; i += 1) code = (Math.imul(code, 31) + key.charCodeAt(i)) | 0;
+  return code & 0x7fff_ffff;
+}
+
 function digest(text: string): Buffer {
   return hashOnce('sha256', text, 'buffer').subarray(0, HASH_BYTES);
 }

@@ -1,7 +1,7 @@
 // Hot path. What a request is charged to. A bundle is turned into tiers with buckets once; a client's key turns
 // a tier into named buckets, interned so that a hot client costs one map lookup and no hash.
 import type { CompiledPolicy, CompiledRule, CompiledTier, Limit } from '../../contract/bundle.ts';
-import { bucketPath } from './bucket-key.ts';
+import { bucketPath, hashCode } from './bucket-key.ts';
 import { localShare } from './local-share.ts';
 import { StoredLimit, parseStoredLimit } from './stored-limit.ts';
 import type { BucketState } from './token-bucket.ts';
@@ -107,6 +107,8 @@ export class KeyedBuckets {
  */
 export class KeyedBucket {
   readonly key: string;
+  /** Of `key`, for tables; 31 bits. */
+  readonly hash: number;
   readonly origin: TierBucket;
   /** Under the limit in force, which is newer than the policy's when another pod has a newer generation. */
   bucket: Bucket;
@@ -125,6 +127,7 @@ export class KeyedBucket {
 
   constructor(key: string, origin: TierBucket) {
     this.key = key;
+    this.hash = hashCode(key);
     this.origin = origin;
     this.bucket = origin.bucket;
   }

@@ -2,7 +2,7 @@
 // reply, over buckets in memory. It serves the embedded store, the local share of a sidecar whose store is
 // away, `simulate` and `explain`. A property test holds twin, script and an independent BigInt model together.
 // Every number stays an exact integer below 9·10^15; the clock is the caller's.
-import { elementAt } from './element.ts';
+import { clear, elementAt } from './element.ts';
 import { MAX_INTEGER, type StoredLimit } from './stored-limit.ts';
 
 /** A bucket's level at an instant, as the script stores it. `stamp` is in ticks of the limit. */
@@ -88,9 +88,9 @@ export class TokenBuckets {
   /** Decides `batch` at `nowUs` (whole µs) and writes the answer into `reply`, whose old content is dropped. */
   decide(batch: Batch, nowUs: number, reply: Reply): void {
     const { keys, operations } = batch;
-    reply.length = 0;
+    clear(reply);
     reply.push(nowUs);
-    this.#slots.length = 0;
+    clear(this.#slots);
     for (let i = 0; i < keys.length; i += 1) this.#load(batch, i, nowUs);
     for (let at = 0; at < operations.length; at += 4 + 2 * elementAt(operations, at + 3)) {
       this.#decideOne(operations, at, reply);

@@ -16,6 +16,7 @@ import type { Answer, PendingAdmission, Verdict, Waiter } from './gate.ts';
 import { answerText, ownAnswers, refusalAnswer } from './own-answers.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { maxLingerBytes, maxPendingHeadBytes, sweepIntervalMs } from './proxy-options.ts';
+import { readingInto } from './shared-reads.ts';
 import { listenTo } from './socket-events.ts';
 import type { SocketEvents } from './socket-events.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
@@ -49,17 +50,20 @@ export class ClientConnection implements Waiter, SocketEvents {
   #beganMs = -1;
   #lingered = 0;
 
-  constructor(socket: Socket, context: ProxyContext, owner: Owner) {
+  constructor(accepted: Socket, context: ProxyContext, owner: Owner) {
     const { settings } = context;
-    this.socket = socket;
+    this.socket = readingInto(owner.pool.readBuffer, accepted, (length) => {
+      this.#onRead(length);
+    });
     this.#context = context;
     this.#owner = owner;
     this.head = new RequestHead(settings.limits);
-    this.head.peerAddress = socket.remoteAddress ?? '';
+    this.head.peerAddress = this.socket.remoteAddress ?? '';
     this.#hop = hopFields(this.head.peerAddress, settings.forwardedProto, context.viaLine);
     this.#exchange = new Exchange(this, context, owner.pool);
     this.arm(settings.timeouts.idleMs);
-    listenTo(socket, this);
+    listenTo(this.socket, this);
+    this.socket.resume();
   }
 
   /** Moves the deadline to `ms` from now. */
@@ -70,6 +74,16 @@ export class ClientConnection implements Waiter, SocketEvents {
   /** Whether nothing is under way: no byte of a request has come. */
   get isIdle(): boolean {
     return this.#state === 'reading' && !this.head.begun && this.#held === undefined;
+  }
+
+  // The next read of anybody overwrites the buffer: what becomes text at once need not be copied, all else must be.
+  #onRead(length: number): void {
+    const bytes = this.#owner.pool.readBuffer.subarray(0, length);
+    try {
+      this.onData(this.#readsHeads && this.#held === undefined ? bytes : Buffer.from(bytes));
+    } catch (error) {
+      this.onFault(error);
+    }
   }
 
   onData(bytes: Buffer): void {
@@ -121,7 +135,7 @@ export class ClientConnection implements Waiter, SocketEvents {
   #readHeld(): void {
     if (this.#looping) return;
     this.#looping = true;
-    while (this.#state === 'reading' && !this.socket.writableNeedDrain) {
+    while (this.#readsHeads) {
       const bytes = this.takeHeld();
       if (bytes === undefined) break;
       this.#readHead(bytes);
@@ -129,6 +143,10 @@ export class ClientConnection implements Waiter, SocketEvents {
     this.#looping = false;
     if (this.#held === undefined) this.resume();
     else this.socket.pause();
+  }
+
+  get #readsHeads(): boolean {
+    return this.#state === 'reading' && !this.socket.writableNeedDrain;
   }
 
   #readHead(bytes: Buffer): void {
@@ -146,8 +164,13 @@ export class ClientConnection implements Waiter, SocketEvents {
       return;
     }
     const following = head.text.length - head.end;
-    if (following > 0) this.#held = bytes.subarray(bytes.length - following);
+    if (following > 0) this.#held = this.#owned(bytes.subarray(bytes.length - following));
     this.#admit(head);
+  }
+
+  /** Bytes that outlast the read. */
+  #owned(bytes: Buffer): Buffer {
+    return bytes.buffer === this.#owner.pool.readBuffer.buffer ? Buffer.from(bytes) : bytes;
   }
 
   #keepPending(bytes: number): void {

@@ -1,9 +1,11 @@
 // Hot path. One call to the store: the decisions of all groups that became ready in one turn of the event loop.
 import type { Breaker } from '../limiter/breaker.ts';
 import type { KeyedBucket } from '../limiter/bucket.ts';
+import { clear } from '../limiter/element.ts';
 import type { StoredLimit } from '../limiter/stored-limit.ts';
 import { ACQUIRE, type Reply } from '../limiter/token-bucket.ts';
 import type { Group } from './group.ts';
+import { KeyPositions } from './key-positions.ts';
 import type { Lane, Maintenance } from './lane.ts';
 import type { FailureKind, StoreCall } from './store.ts';
 
@@ -25,7 +27,6 @@ export class Call implements StoreCall {
   readonly keys: string[] = [];
   readonly limits: StoredLimit[] = [];
   readonly operations: number[] = [];
-  readonly buckets: KeyedBucket[] = [];
   /** One per acquiring decision; undefined once the group has left the call at its deadline. */
   readonly groups: (Group | undefined)[] = [];
   /** Where each group's decision begins in `operations`. */
@@ -41,11 +42,16 @@ export class Call implements StoreCall {
   lane: Lane | undefined = undefined;
   /** Of the node it was sent to. */
   breaker: Breaker | undefined = undefined;
-  readonly #positions = new Map<string, number>();
+  readonly #positions = new KeyPositions();
   readonly #owner: CallOwner;
 
   constructor(owner: CallOwner) {
     this.#owner = owner;
+  }
+
+  /** The bucket each key was first named for. */
+  get buckets(): readonly KeyedBucket[] {
+    return this.#positions.buckets;
   }
 
   get decisions(): number {
@@ -136,14 +142,13 @@ export class Call implements StoreCall {
 
   /** Back to what a new call is. Only for a call that has had its answer: a late one would hit the next. */
   reset(): void {
-    this.keys.length = 0;
-    this.limits.length = 0;
-    this.operations.length = 0;
-    this.buckets.length = 0;
-    this.groups.length = 0;
-    this.starts.length = 0;
+    clear(this.keys);
+    clear(this.limits);
+    clear(this.operations);
+    clear(this.groups);
+    clear(this.starts);
     this.maintenance = 0;
-    this.returned.length = 0;
+    clear(this.returned);
     this.settled = false;
     this.reply = [];
     this.lane = undefined;
@@ -156,9 +161,9 @@ export class Call implements StoreCall {
     if (this.decisions >= MAX_DECISIONS_PER_CALL) return false;
     if (this.keys.length + buckets.length > MAX_KEYS_PER_CALL) return false;
     for (const bucket of buckets) {
-      const at = this.#positions.get(bucket.key);
+      const at = this.#positions.find(bucket);
       // A call names one limit per key. Two bundles meet here only while one replaces the other.
-      if (at !== undefined && this.limits[at - 1]?.text !== bucket.origin.bucket.stored.text) {
+      if (at > 0 && this.limits[at - 1]?.text !== bucket.origin.bucket.stored.text) {
         return false;
       }
     }
@@ -167,12 +172,10 @@ export class Call implements StoreCall {
 
   #position(bucket: KeyedBucket | undefined): number {
     if (bucket === undefined) throw new RangeError('a group with a hole');
-    const known = this.#positions.get(bucket.key);
-    if (known !== undefined) return known;
-    const position = this.keys.push(bucket.key);
+    const known = this.#positions.find(bucket);
+    if (known > 0) return known;
+    this.keys.push(bucket.key);
     this.limits.push(bucket.origin.bucket.stored);
-    this.buckets.push(bucket);
-    this.#positions.set(bucket.key, position);
-    return position;
+    return this.#positions.add(bucket);
   }
 }

@@ -2,6 +2,7 @@
 // of a turn of the event loop, keeps deadlines and circuit breakers. Every request that enters leaves exactly
 // once: by an answer, by a failure mode at its deadline, or because it was cancelled.
 import type { BreakerState } from '../limiter/breaker.ts';
+import { clear } from '../limiter/element.ts';
 import { REFUND, type Reply } from '../limiter/token-bucket.ts';
 import type { Ask } from './ask.ts';
 import { Alarm, type AlarmOwner } from './alarm.ts';
@@ -62,7 +63,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
       lane.isScheduled = false;
       this.#flush(lane);
     }
-    lanes.length = 0;
+    clear(lanes);
     this.#noteQuiet();
   };
 
@@ -165,9 +166,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     const nowUs = this.#close(call);
     this.#counters.storeSeconds.observe((nowUs - call.sentUs) / 1_000_000);
     const before = breaker.state;
-    if (before !== 'closed') {
-      this.period += 1;
-    }
+    if (before !== 'closed') this.period += 1;
     breaker.onSuccess();
     this.#breakers.report(call, before, undefined, '');
     call.reply = reply;
@@ -297,7 +296,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
   /** The breaker keeps the lane's calls back. */
   #abandon(lane: Lane, nowUs: number): void {
     for (const { leased } of lane.maintenance) this.#counters.countLost(leased);
-    lane.maintenance.length = 0;
+    clear(lane.maintenance);
     const groups = lane.ready;
     lane.ready = [];
     for (const group of groups) {

@@ -2,6 +2,7 @@
 // group; who arrives meanwhile waits for the next, which asks for all of them at once. No timer, no minimum:
 // an idle group's first request goes out in its own turn.
 import type { Bucket, KeyedBucket, KeyedBuckets } from '../limiter/bucket.ts';
+import { clear } from '../limiter/element.ts';
 import type { Call } from './call.ts';
 import type { Ask } from './ask.ts';
 import type { Lane } from './lane.ts';
@@ -86,7 +87,7 @@ export class Group implements PendingRequest {
   }
 
   noteLimits(): void {
-    this.#limits.length = 0;
+    clear(this.#limits);
     for (const { bucket } of this.buckets) this.#limits.push(bucket);
   }
 
@@ -165,8 +166,8 @@ export class Group implements PendingRequest {
   /** The call is over for this group. */
   land(): void {
     this.prefetch = 0;
-    this.flying.length = 0;
-    this.flyingSince.length = 0;
+    clear(this.flying);
+    clear(this.flyingSince);
     this.flight = undefined;
   }
 
@@ -188,10 +189,10 @@ export class Group implements PendingRequest {
   close(): void {
     this.lane = undefined;
     this.shadow = false;
-    this.parts.length = 0;
-    this.weights.length = 0;
-    this.buckets.length = 0;
-    this.costs.length = 0;
+    clear(this.parts);
+    clear(this.weights);
+    clear(this.buckets);
+    clear(this.costs);
     this.mayLease = true;
     this.isRegistered = false;
     this.next = undefined;

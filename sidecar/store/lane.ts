@@ -1,6 +1,7 @@
 // Hot path. What is ready to be asked of the store in one call, and the circuit breaker in front of it.
 import type { Breaker } from '../limiter/breaker.ts';
 import type { KeyedBucket } from '../limiter/bucket.ts';
+import { clear } from '../limiter/element.ts';
 import type { Call } from './call.ts';
 import type { Group } from './group.ts';
 import type { StoreLane, StoreNode } from './store.ts';
@@ -73,6 +74,7 @@ export class Lane {
       group.isReady = false;
       taken += 1;
     }
-    this.ready.splice(0, taken);
+    if (taken === this.ready.length) clear(this.ready);
+    else this.ready.splice(0, taken);
   }
 }

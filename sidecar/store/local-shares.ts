@@ -2,6 +2,7 @@
 // the store, so that they are as drained as the shared ones when the store goes away: a fresh bucket per
 // outage would admit a capacity per outage.
 import type { KeyedBucket } from '../limiter/bucket.ts';
+import { clear } from '../limiter/element.ts';
 import {
   ACQUIRE,
   BucketState,
@@ -54,9 +55,9 @@ export class LocalShares {
 
   /** Starts a decision over several buckets. */
   begin(): void {
-    this.#keys.length = 0;
-    this.#limits.length = 0;
-    this.#operations.length = 0;
+    clear(this.#keys);
+    clear(this.#limits);
+    clear(this.#operations);
   }
 
   /** Adds a bucket whose policy has the failure mode Local. False when `weight` can never be paid here. */

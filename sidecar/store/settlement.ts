@@ -2,6 +2,7 @@
 // Each decision is complete before the first request hears of it: a request may call the limiter again at once.
 import type { CompiledPolicy } from '../../contract/bundle.ts';
 import type { Bucket, KeyedBucket } from '../limiter/bucket.ts';
+import { clear } from '../limiter/element.ts';
 import type { Group } from './group.ts';
 import type { LocalShares } from './local-shares.ts';
 import { AllowedOutcome, DeniedOutcome, type LimitWaiter, type Unavailable } from './outcome.ts';
@@ -106,7 +107,7 @@ export class Settlement {
       if (group.shadow || tier.policy.failureMode === 'Closed') return tier.policy;
     }
     this.#shares.begin();
-    this.#local.length = 0;
+    clear(this.#local);
     for (let i = 0; i < group.buckets.length; i += 1) {
       const keyed = group.buckets[i];
       if (keyed?.origin.local === undefined) continue;

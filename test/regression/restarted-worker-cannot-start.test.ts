@@ -26,6 +26,16 @@ async function crash(sidecar: SidecarProcess): Promise<void> {
   await eventually('it is noticed', () => sidecar.events('worker-crashed').length > before);
 }
 
+async function successorOf(worker: number, sidecar: SidecarProcess): Promise<number> {
+  let found: number | undefined;
+  await eventually('a successor is started', async () => {
+    found = (await workersOf(sidecar)).find((pid) => pid !== worker);
+    return found !== undefined;
+  });
+  assert.ok(found !== undefined);
+  return found;
+}
+
 describe('a worker that restarts', () => {
   it('takes over the last good version of a file that is not in order', async () => {
     await using upstream = await AnsweringUpstream.open(OK);
@@ -99,7 +109,7 @@ describe('a connection that waits for a worker', () => {
     const [worker = 0] = await workersOf(sidecar);
     await crash(sidecar);
     // Its successor never gets to its first message, so the connection can only wait.
-    const [next = worker] = await workersOf(sidecar);
+    const next = await successorOf(worker, sidecar);
     kill(next, 'SIGSTOP');
     const socket = connect(sidecar.port, '127.0.0.1');
     socket.on('error', () => undefined);
