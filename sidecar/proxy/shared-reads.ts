@@ -31,7 +31,8 @@ export function readingInto(buffer: Buffer, accepted: Socket, onRead: OnRead): S
 function takeHandle(accepted: Socket): object | undefined {
   if (!('_handle' in accepted)) return undefined;
   const handle = accepted._handle;
-  if (typeof handle !== 'object' || handle === null || !('useUserBuffer' in handle)) return undefined;
+  if (typeof handle !== 'object' || handle === null || !('useUserBuffer' in handle))
+    return undefined;
   accepted._handle = null;
   return handle;
 }
