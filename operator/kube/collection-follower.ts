@@ -113,7 +113,10 @@ export class CollectionFollower<Type extends KubeObject> {
     const { clock, log, metrics } = this.#context;
     const { resource, namespace } = this.#options.collection;
     this.#turnedAtMs = clock.nowMs();
-    const step = planStep({ during, outcome, backOff: () => this.#backOff.next(clock.nowMs()) });
+    const step = planStep({
+      ...{ during, outcome, isCustom: this.#options.collection.resource.isCustom === true },
+      backOff: () => this.#backOff.next(clock.nowMs()),
+    });
     const problem = 'problem' in outcome ? outcome.problem : undefined;
     if (outcome.kind !== 'ended') this.#problem = problem;
     if (step.cause === undefined) return step;
@@ -183,7 +186,8 @@ export class CollectionFollower<Type extends KubeObject> {
     });
     try {
       const early = await this.#readAll(bytes, alarm);
-      return early ?? { kind: 'ended', livedMs: clock.nowMs() - startMs };
+      const livedMs = clock.nowMs() - startMs;
+      return early ?? { kind: 'ended', livedMs, isEarly: livedMs < this.#timeoutMs };
     } catch (error) {
       if (alarm.hasRung) return { kind: 'silent' };
       throw error;

@@ -15,8 +15,8 @@ const broken = (code: number, reason = ''): Outcome => ({
 
 const rows: readonly (readonly [string, 'list' | 'watch', Outcome, Step])[] = [
   ['a list', 'list', { kind: 'listed' }, { next: 'watch', waitMs: 0 }],
-  ['a short watch', 'watch', { kind: 'ended', livedMs: 119_999 }, step('watch', 'ended')],
-  ['a long watch', 'watch', { kind: 'ended', livedMs: 120_000 }, step('watch', 'ended', 0)],
+  ['a short watch', 'watch', ended(119_999), step('watch', 'ended')],
+  ['a long watch', 'watch', ended(120_000), step('watch', 'ended', 0)],
   ['silence', 'watch', { kind: 'silent' }, step('watch', 'silent')],
   ['garbage', 'watch', { kind: 'garbage', problem: 'x' }, step('list', 'garbage')],
   ['410 on a list', 'list', refused(410), step('list', 'expired')],
@@ -46,6 +46,10 @@ const rows: readonly (readonly [string, 'list' | 'watch', Outcome, Step])[] = [
   ['another Status in the stream', 'watch', broken(500), step('list', 'failed')],
 ];
 
+function ended(livedMs: number, isEarly = true): Outcome {
+  return { kind: 'ended', livedMs, isEarly };
+}
+
 function step(next: Step['next'], cause: NonNullable<Step['cause']>, waitMs = 1234): Step {
   return { next, waitMs, cause };
 }
@@ -53,7 +57,19 @@ function step(next: Step['next'], cause: NonNullable<Step['cause']>, waitMs = 12
 describe('what a reflector does', () => {
   for (const [what, during, outcome, expected] of rows) {
     it(`after ${what}: ${expected.next} in ${expected.waitMs} ms`, () => {
-      assert.deepEqual(planStep({ during, outcome, backOff: () => 1234 }), expected);
+      assert.deepEqual(
+        planStep({ during, outcome, isCustom: false, backOff: () => 1234 }),
+        expected,
+      );
     });
   }
+
+  it('lists a custom resource anew after a watch that ended early: it may have gained fields', () => {
+    const after = (outcome: Outcome): string =>
+      planStep({ during: 'watch', outcome, isCustom: true, backOff: () => 1234 }).next;
+
+    assert.equal(after(ended(200_000)), 'list');
+    assert.equal(after(ended(400_000, false)), 'watch');
+    assert.equal(after(refused(0)), 'watch');
+  });
 });

@@ -5,8 +5,8 @@ import { HEALTHY_AFTER_MS } from './back-off.ts';
 /** How a list or a watch ended. */
 export type Outcome =
   | { readonly kind: 'listed' }
-  /** The server closed the watch, as it does after its timeout. */
-  | { readonly kind: 'ended'; readonly livedMs: number }
+  /** The server closed the watch, after the time it was asked to or before. */
+  | { readonly kind: 'ended'; readonly livedMs: number; readonly isEarly: boolean }
   /** No byte for longer than a server that lives would be silent. */
   | { readonly kind: 'silent' }
   | { readonly kind: 'garbage'; readonly problem: string }
@@ -29,21 +29,18 @@ export interface Situation {
   /** What was being done. */
   readonly during: 'list' | 'watch';
   readonly outcome: Outcome;
+  /** See `Resource`. */
+  readonly isCustom: boolean;
   /** The next wait of the back-off; asked only when there is to be one, because asking counts as a failure. */
   readonly backOff: () => number;
 }
 
-export function planStep({ during, outcome, backOff }: Situation): Step {
+export function planStep({ during, outcome, isCustom, backOff }: Situation): Step {
   switch (outcome.kind) {
     case 'listed':
       return { next: 'watch', waitMs: 0 };
     case 'ended':
-      // A watch that lived cannot be a tight loop, and to wait would make events late at each rotation.
-      return {
-        next: 'watch',
-        waitMs: outcome.livedMs >= HEALTHY_AFTER_MS ? 0 : backOff(),
-        cause: 'ended',
-      };
+      return afterEnd(outcome, isCustom, backOff);
     case 'silent':
       return { next: 'watch', waitMs: backOff(), cause: 'silent' };
     case 'garbage':
@@ -57,6 +54,20 @@ export function planStep({ during, outcome, backOff }: Situation): Step {
       // After a Status in the stream nothing says that all events before it were sent.
       return { next: 'list', ...afterFailure(outcome.failure, backOff) };
   }
+}
+
+function afterEnd(
+  { livedMs, isEarly }: { readonly livedMs: number; readonly isEarly: boolean },
+  isCustom: boolean,
+  backOff: () => number,
+): Step {
+  return {
+    // An early end may mean that objects have another shape now, in the version they had.
+    next: isEarly && isCustom ? 'list' : 'watch',
+    // A watch that lived cannot be a tight loop, and to wait would make events late at each rotation.
+    waitMs: livedMs >= HEALTHY_AFTER_MS ? 0 : backOff(),
+    cause: 'ended',
+  };
 }
 
 /** The version that a watch starts from is still good when the server was only busy or away. */

@@ -46,6 +46,11 @@ export interface Resource {
   readonly plural: string;
   readonly kind: string;
   readonly isNamespaced: boolean;
+  /**
+   * A CustomResourceDefinition gives its fields, and may give more at any time. The server then ends the watches of the
+   * shape before, up to a second later, and what they brought meanwhile lacks the new fields.
+   */
+  readonly isCustom?: boolean;
 }
 
 /** `namespace/name`, or `name` for what is not namespaced: the key of queues and stores. */

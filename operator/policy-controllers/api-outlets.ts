@@ -13,6 +13,7 @@ export const policyResource: Resource = {
   plural: PLURAL,
   kind: KIND,
   isNamespaced: true,
+  isCustom: true,
 };
 
 interface PolicyWithStatus extends KubeObject {

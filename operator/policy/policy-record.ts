@@ -1,5 +1,6 @@
-// A policy with what became of it: judged once per generation, and the last version that was good, which stays in
-// force while a newer one is not. That one is known since this process started only; see `isHeld`.
+// A policy with what became of it: judged once per generation, and again when its definition has gained fields, which
+// the API server then shows in the same generation; and the last version that was good, which stays in force while a
+// newer one is not. That one is known since this process started only; see `isHeld`.
 import { isDeepStrictEqual } from 'node:util';
 import type { CompiledPolicy } from '../../contract/bundle.ts';
 import type { CelCompiler } from '../../crds/cel-environment.ts';
@@ -40,6 +41,8 @@ export interface PolicyRecord {
   readonly name: string;
   readonly uid: string;
   readonly generation: number;
+  /** What was judged. */
+  readonly spec: unknown;
   /** As the API server has it, to be compared with what is planned. */
   readonly status: unknown;
   readonly judgement: Judgement;
@@ -67,14 +70,17 @@ export function judgePolicy(
   before: PolicyRecord | undefined,
   context: JudgeContext,
 ): PolicyRecord {
-  const { uid = '', generation = 1 } = object.metadata;
+  const { uid = '' } = object.metadata;
   const known = before?.uid === uid ? before : undefined;
-  if (known?.generation === generation && !hasNewKeys(known, context)) {
-    return isDeepStrictEqual(known.status, object.status)
-      ? known
-      : { ...known, status: object.status };
+  if (known === undefined || !isJudged(object, known) || hasNewKeys(known, context)) {
+    return judgeAnew(object, known, context);
   }
-  return judgeAnew(object, known, context);
+  const { status } = object;
+  return isDeepStrictEqual(known.status, status) ? known : { ...known, status };
+}
+
+function isJudged({ metadata, spec }: PolicyObject, known: PolicyRecord): boolean {
+  return known.generation === (metadata.generation ?? 1) && isDeepStrictEqual(known.spec, spec);
 }
 
 /** Judges a policy again whose key set may have changed; the version in force gets the new keys as well. */
@@ -106,7 +112,8 @@ function judgeAnew(
   context: JudgeContext,
 ): PolicyRecord {
   const { namespace = '', name = '', uid = '', generation = 1 } = object.metadata;
-  const base = { key: keyOf(object), namespace, name, uid, generation, status: object.status };
+  const { spec, status } = object;
+  const base = { key: keyOf(object), namespace, name, uid, generation, spec, status };
   const outcome = validatePolicy(object);
   if (outcome.kind === 'invalid') {
     const judgement = { kind: 'refused', problems: outcome.problems } as const;

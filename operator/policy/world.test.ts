@@ -223,6 +223,18 @@ describe('a policy that is faulty now', () => {
     }
   });
 
+  it('is found to be when its definition shows a field of the same generation', () => {
+    const world = new World(cel);
+    addPolicy(world, policyObject('one'));
+    const good = world.policy('shop/one')?.good;
+
+    addPolicy(world, policyObject('one', { jitter: '5s' }));
+
+    const record = world.policy('shop/one');
+    assert.equal(record?.judgement.kind, 'refused');
+    assert.equal(record.good, good);
+  });
+
   it('has no last good version when it was deleted and made anew', () => {
     const world = new World(cel);
     addPolicy(world, policyObject('one'));
