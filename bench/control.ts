@@ -20,7 +20,7 @@ import { installOperatorAccess, OperatorProcess } from '../test/cluster/operator
 import { freeServerPort } from '../test/cluster/port.ts';
 import { eventually } from '../test/support/redis.ts';
 import { operatorRequests, statusWrites, tokenReviews } from './control/audit-log.ts';
-import { isMet, percentile, shown, type ControlFigure } from './control/control-result.ts';
+import { isMet, ofGoal, percentile, shown, type ControlFigure } from './control/control-result.ts';
 import { deletePolicies, editPolicies, type Latencies } from './control/edits.ts';
 import { sharedNowMs } from './control/fleet-message.ts';
 import { Fleet } from './control/fleet.ts';
@@ -97,7 +97,9 @@ await measureRest(bench);
 await measureRestart(bench);
 for (const figure of figures) {
   const { what, value, unit, goal } = figure;
-  const bound = goal === undefined ? '' : ` (goal: ${shown(goal, unit)})`;
+  const ratio = ofGoal(figure);
+  const share = ratio === '' ? '' : `${ratio} of the `;
+  const bound = goal === undefined ? '' : ` (${share}goal: ${shown(goal, unit)})`;
   const verdict = goal === undefined ? '      ' : isMet(figure) ? 'met   ' : 'MISSED';
   process.stdout.write(`${verdict}  ${what}: ${shown(value, unit)}${bound}\n`);
 }

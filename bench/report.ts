@@ -3,7 +3,7 @@ import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { format } from 'prettier';
 import type { ContenderName } from './contender.ts';
-import { isMet, shown, type ControlResult } from './control/control-result.ts';
+import { isMet, ofGoal, shown, type ControlResult } from './control/control-result.ts';
 import type { FaultsResult } from './faults-result.ts';
 import { figuresOf } from './figures.ts';
 import type { MicroResult } from './micro-result.ts';
@@ -139,8 +139,9 @@ function controlText(result: ControlResult): string[] {
     : `**The machine was not quiet**: ${(100 * result.busyShare).toFixed(0)} % of it were busy with other work just before. Times are longer than they would be; memory, processor time and counts hold.`;
   const rows = figures.map((figure) => {
     const { what, value, unit, goal } = figure;
-    if (goal === undefined) return [what, shown(value, unit), '', ''];
-    return [what, shown(value, unit), `≤ ${shown(goal, unit)}`, isMet(figure) ? 'met' : 'missed'];
+    if (goal === undefined) return [what, shown(value, unit), '', '', ''];
+    const verdict = isMet(figure) ? 'met' : 'missed';
+    return [what, shown(value, unit), `≤ ${shown(goal, unit)}`, ofGoal(figure), verdict];
   });
   return [
     '## The operator with a thousand sidecars',
@@ -149,7 +150,7 @@ function controlText(result: ControlResult): string[] {
     '',
     `A real API server with its etcd and controllers, ${String(sidecars)} pods of Deployments that came through the webhook, ${String(policies)} policies, and a sidecar's stream client for each pod with a token of that pod; all of it on this machine. *In force* is when the client's answer leaves: a sidecar with traffic compiles the rules before that, which takes it milliseconds.`,
     '',
-    ...table([['figure', 'measured', 'goal', ''], ...rows]),
+    ...table([['figure', 'measured', 'goal', 'of it', ''], ...rows]),
     '',
   ];
 }
