@@ -8,6 +8,7 @@ import type { FaultsResult } from './faults-result.ts';
 import { figuresOf } from './figures.ts';
 import type { MicroResult } from './micro-result.ts';
 import type { PeersResult } from './peers-result.ts';
+import type { ProfileResult } from './profile-result.ts';
 import { drawPeers } from './picture.ts';
 import {
   FIGURE_HEADING,
@@ -50,15 +51,18 @@ export interface Report {
 export async function composeReport(): Promise<Report> {
   const peers = await newest<PeersResult>(/^peers-.*\.json$/);
   const micro = await newest<MicroResult>(/^micro\.json$/);
+  const profile = await newest<ProfileResult>(/^profile\.json$/);
   const faults = await newest<FaultsResult>(/^faults\.json$/);
   const control = await newest<ControlResult>(/^control\.json$/);
   const text = [
     '# Performance',
     '',
     'Written by `node bench/report.ts` from the newest results in `bench/results/`. `npm run bench:peers`,',
-    '`npm run bench:micro -- --record`, `npm run bench:faults` and `npm run bench:control` measure again.',
+    '`npm run bench:micro -- --record`, `npm run bench:profile`, `npm run bench:faults` and `npm run bench:control`',
+    'measure again.',
     '',
     ...(peers === undefined ? [] : peersText(peers)),
+    ...(profile === undefined ? [] : profileText(profile)),
     ...(faults === undefined ? [] : faultsText(faults)),
     ...(control === undefined ? [] : controlText(control)),
     ...(micro === undefined ? [] : microText(micro)),
@@ -128,6 +132,23 @@ function faultsText({ at, isQuiet, deadlineMs, checks }: FaultsResult): string[]
     `${at.slice(0, 10)}. A real Redis is stopped (SIGSTOP) or killed under load; each decision may wait ${String(deadlineMs)} ms for it.${quiet}`,
     '',
     ...table([['promise', 'measured', 'bound', ''], ...rows]),
+    '',
+  ];
+}
+
+function profileText({ at, machine, requests, parts, functions }: ProfileResult): string[] {
+  const rows = ({ name, share }: ProfileResult['parts'][number]): [string, string] => [
+    name,
+    `${(100 * share).toFixed(1)} %`,
+  ];
+  return [
+    '## Where the time goes',
+    '',
+    `${at.slice(0, 10)}, ${machine.processor}, Node ${machine.node}. The sidecar under ${String(requests)} requests of 2 000 keys on Redis, as V8's profiler sees its main thread; time without work is left out. The profile itself is \`bench/results/profile.cpuprofile\`.`,
+    '',
+    ...table([['part', 'share'], ...parts.filter(({ share }) => share >= 0.005).map(rows)]),
+    '',
+    ...table([['function, without what it calls', 'share'], ...functions.map(rows)]),
     '',
   ];
 }

@@ -20,6 +20,10 @@ export interface SidecarOptions {
   readonly upstream: number;
   readonly redis?: number;
   readonly flags?: readonly string[];
+  /** The bundle that is installed unless given. */
+  readonly program?: string;
+  /** More flags of Node's own. */
+  readonly node?: readonly string[];
 }
 
 export interface Sidecar extends AsyncDisposable {
@@ -31,13 +35,14 @@ export interface Sidecar extends AsyncDisposable {
 }
 
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { policy, upstream, redis, flags = [] } = options;
+  const { policy, upstream, redis, flags = [], program = bundle, node = [] } = options;
   const startedAt = performance.now();
   const sidecar = new PinnedProcess(
     process.execPath,
     [
       ...(await nodeFlags()),
-      ...[bundle, 'run', '--policy', policy, '--upstream', `127.0.0.1:${String(upstream)}`],
+      ...node,
+      ...[program, 'run', '--policy', policy, '--upstream', `127.0.0.1:${String(upstream)}`],
       ...['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'],
       ...(redis === undefined ? [] : ['--redis', `redis://127.0.0.1:${String(redis)}`]),
       ...flags,
