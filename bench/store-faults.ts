@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import type { KeyedBuckets } from '../sidecar/limiter/bucket.ts';
 import { DEFAULT_DEADLINE_MS, Limiter } from '../sidecar/store/limiter.ts';
 import { openStore } from '../sidecar/store/open-store.ts';
-import { parseStoreSettings } from '../sidecar/store/store-settings.ts';
+import { parseStoreSettings } from '../contract/store-settings.ts';
 import { ask } from '../test/support/asking.ts';
 import { FaultProxy } from '../test/support/fault-proxy.ts';
 import { bucketOf, tierOf } from '../test/support/limiter-fixture.ts';

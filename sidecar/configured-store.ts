@@ -7,7 +7,7 @@ import type { RunConfig } from './run-settings.ts';
 import { systemClock } from './store/clock.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import type { Store } from './store/store.ts';
-import type { TlsSettings } from './store/store-settings.ts';
+import type { TlsSettings } from '../contract/store-settings.ts';
 
 /**
  * How long the start waits for a first connection, so that the first requests need no failure mode. An unreachable
@@ -20,7 +20,7 @@ export async function openConfiguredStore(config: RunConfig, log: Log): Promise<
   if (config.redis === undefined) return new MemoryStore(systemClock);
   const [{ openStore }, { parseStoreSettings }] = await Promise.all([
     import('./store/open-store.ts'),
-    import('./store/store-settings.ts'),
+    import('../contract/store-settings.ts'),
   ]);
   const tls = await readTls(config);
   const { redis: url, redisPartitions: partitions } = config;

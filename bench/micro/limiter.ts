@@ -10,7 +10,7 @@ import { Limiter } from '../../sidecar/store/limiter.ts';
 import { MemoryStore } from '../../sidecar/store/memory-store.ts';
 import { openStore } from '../../sidecar/store/open-store.ts';
 import type { LimitWaiter, PendingRequest } from '../../sidecar/store/outcome.ts';
-import { parseStoreSettings } from '../../sidecar/store/store-settings.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 import type { Store } from '../../sidecar/store/store.ts';
 import { openRedisServer } from '../../test/support/redis.ts';
 

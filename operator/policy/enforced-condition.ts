@@ -85,7 +85,12 @@ function notInjected(_: PolicyObservation, { bare, matched }: PodTally): Enforce
 
 function notProgrammed(observation: PolicyObservation, tally: PodTally): Enforced | undefined {
   if (tally.programmed.length > 0) return undefined;
-  const message = `No sidecar runs this generation yet; ${lastGood(observation)}.`;
+  const { uid } = observation.policy;
+  const older = tally.expected.flatMap(({ report }) => report?.generations.get(uid) ?? []);
+  const message =
+    older.length === 0
+      ? 'No sidecar says that it runs this policy yet.'
+      : `No sidecar runs this generation yet; generation ${String(Math.max(...older))} stays in force.`;
   return because('NotProgrammed', message);
 }
 

@@ -1,5 +1,7 @@
 // How sidecars reach the store, read from a Secret. A Secret that is not in order is told by the name of its key and
 // never by what it holds; the last settings that were good stay.
+import { WeirError } from '../../contract/errors.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 import type { SidecarSettings } from '../../contract/stream.ts';
 
 export type StoreSettings = NonNullable<SidecarSettings['store']>;
@@ -41,12 +43,13 @@ export function readStoreSecret(secret: SecretData): StoreSecretOutcome {
     reader.refuse('url', 'has TLS files beside it: begin it with rediss, or remove them');
   }
   const partitions = partitionsOf(reader);
-  if (reader.fault !== undefined) return { kind: 'faulty', message: reader.fault };
   const settings = {
     url,
     ...(partitions === undefined ? {} : { partitions }),
     ...(tls === undefined ? {} : { tls }),
   };
+  if (reader.fault === undefined) reader.tryAsSidecar(settings);
+  if (reader.fault !== undefined) return { kind: 'faulty', message: reader.fault };
   return { kind: 'settings', settings };
 }
 
@@ -65,6 +68,16 @@ class SecretReader {
     if (encoded === undefined) return undefined;
     const text = Buffer.from(encoded, 'base64').toString('utf8').trim();
     return text === '' ? undefined : text;
+  }
+
+  /** The reader of the sidecars has the last word; what it found is not told, since it may hold a password. */
+  tryAsSidecar(settings: StoreSettings): void {
+    try {
+      parseStoreSettings(settings);
+    } catch (error) {
+      const { right } = error instanceof WeirError ? error.details : {};
+      this.refuse('url', `is not an address that sidecars take; right is ${String(right)}`);
+    }
   }
 
   refuse(key: string, problem: string): void {

@@ -41,15 +41,14 @@ export class ReportDirectory {
 const NOTHING: Reports = new Map();
 
 export function reportFrom(state: SidecarState): SidecarReport {
-  const { generations, refusals, tooOld, store, clientIpIsProxy } = state;
-  // Without a store there is none to be up or down; the operator knows that itself.
-  return {
-    generations,
-    refusals,
-    tooOld,
-    store: store === 'none' ? undefined : store,
-    clientIpIsProxy,
-  };
+  const { generations, refusals, tooOld, clientIpIsProxy } = state;
+  return { generations, refusals, tooOld, store: storeOf(state), clientIpIsProxy };
+}
+
+/** Without a store there is none to be up or down, and the operator knows that itself; but it may have been refused. */
+function storeOf({ store, storeProblem }: SidecarState): SidecarReport['store'] {
+  if (store !== 'none') return store;
+  return storeProblem === undefined ? undefined : 'down';
 }
 
 function isSame(a: PeerReport | undefined, b: PeerReport | undefined): boolean {

@@ -112,7 +112,7 @@ export class StoreKeeper implements AsyncDisposable {
   async #open(settings: StoreSettings, key: string): Promise<Opened | undefined> {
     const [{ openStore }, { parseStoreSettings }] = await Promise.all([
       import('../store/open-store.ts'),
-      import('../store/store-settings.ts'),
+      import('../../contract/store-settings.ts'),
     ]);
     try {
       return { key, store: openStore(parseStoreSettings(settings)) };

@@ -1,6 +1,6 @@
 // Hot path. One client connection: reads heads, asks the gate, answers what is not forwarded, and ends well.
-// Requests are taken strictly one after the other: bytes that come early are held and reading stops, so that
-// order, backpressure and memory need no further thought.
+// Requests are taken strictly one after the other: bytes that come early are held, and reading stops when these are
+// enough, so that order, backpressure and memory need no further thought.
 //
 //   reading ──head──▶ deciding ──allowed──▶ exchanging ──response done──▶ reading
 //      ▲                 │ otherwise             │ last response
@@ -15,7 +15,12 @@ import type { HopFields } from './forwarded-head.ts';
 import type { Answer, PendingAdmission, Verdict, Waiter } from './gate.ts';
 import { answerText, ownAnswers, refusalAnswer } from './own-answers.ts';
 import type { ProxyContext } from './proxy-context.ts';
-import { maxLingerBytes, maxPendingHeadBytes, sweepIntervalMs } from './proxy-options.ts';
+import {
+  maxHeldBytes,
+  maxLingerBytes,
+  maxPendingHeadBytes,
+  sweepIntervalMs,
+} from './proxy-options.ts';
 import { readingInto } from './shared-reads.ts';
 import { listenTo } from './socket-events.ts';
 import type { SocketEvents } from './socket-events.ts';
@@ -40,7 +45,7 @@ export class ClientConnection implements Waiter, SocketEvents {
   readonly #hop: HopFields;
   readonly #exchange: Exchange;
   #state: State = 'reading';
-  /** Bytes that may not be looked at yet; while there are any, the socket is paused. */
+  /** Bytes that may not be looked at yet. */
   #held: Buffer | undefined;
   #looping = false;
   #closes = false;
@@ -108,10 +113,16 @@ export class ClientConnection implements Waiter, SocketEvents {
     }
   }
 
-  /** Keeps bytes for later and stops reading: at most what one read brings, twice. */
+  /** Keeps bytes for later. */
   hold(bytes: Buffer): void {
     this.#append(bytes);
-    this.socket.pause();
+    if (this.#holdsEnough) this.socket.pause();
+  }
+
+  // Reading goes on until then: a socket that does not read does not hear that the client has gone either, and its
+  // request would still be decided, forwarded and waited for.
+  get #holdsEnough(): boolean {
+    return this.#held !== undefined && this.#held.length >= maxHeldBytes;
   }
 
   #append(bytes: Buffer): void {
@@ -126,7 +137,7 @@ export class ClientConnection implements Waiter, SocketEvents {
 
   /** Reads on, unless something still forbids it. */
   resume(): void {
-    if (this.#held !== undefined || this.#exchange.waitsForUpstream) return;
+    if (this.#holdsEnough || this.#exchange.waitsForUpstream) return;
     if (this.socket.isPaused()) this.socket.resume();
   }
 
@@ -141,8 +152,8 @@ export class ClientConnection implements Waiter, SocketEvents {
       this.#readHead(bytes);
     }
     this.#looping = false;
-    if (this.#held === undefined) this.resume();
-    else this.socket.pause();
+    if (this.#holdsEnough) this.socket.pause();
+    else this.resume();
   }
 
   get #readsHeads(): boolean {

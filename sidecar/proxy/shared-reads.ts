@@ -23,8 +23,11 @@ export function readingInto(buffer: Buffer, accepted: Socket, onRead: OnRead): S
   const options: object = { handle, allowHalfOpen: accepted.allowHalfOpen, onread };
   // The handle of a connection is an option of Node's own callers, unknown to its types.
   const socket = new Socket(options);
-  // Whoever handed the connection over (a process of several workers) counts it by this event.
-  socket.once('close', (failed: boolean) => accepted.emit('close', failed));
+  // Whoever handed the connection over (a process of several workers) may count it by this event. Where nobody does,
+  // `accepted` is not kept: it would be a third of what an idle connection takes.
+  if (accepted.listenerCount('close') > 0) {
+    socket.once('close', (failed: boolean) => accepted.emit('close', failed));
+  }
   return socket;
 }
 

@@ -5,7 +5,7 @@ import { RedisNode, optionsFor } from './redis-node.ts';
 import { Readiness, type RemoteStore, type RemoteStoreContext } from './remote-store.ts';
 import { slotOf } from './slot.ts';
 import { decideOneByOne } from './split-call.ts';
-import type { HostPort, StoreSettings } from './store-settings.ts';
+import type { HostPort, StoreSettings } from '../../contract/store-settings.ts';
 import type { StoreCall, StoreLane, StoreListener, StoreNode } from './store.ts';
 
 /** How soon the map of slots is asked for again while something is missing from it. */

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInThisContext } from 'node:vm';
 import { openStore } from './open-store.ts';
-import { parseStoreSettings } from './store-settings.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 
 /** Whether V8 may compile the methods of strings in line. */
 function stringsAreFast(): boolean {

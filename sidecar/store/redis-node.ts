@@ -3,7 +3,7 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import type { Clock } from './clock.ts';
 import { encodeCommand } from './resp.ts';
-import type { Credentials, HostPort, TlsSettings } from './store-settings.ts';
+import type { Credentials, HostPort, TlsSettings } from '../../contract/store-settings.ts';
 import type { StoreNode } from './store.ts';
 
 const CONNECT_TIMEOUT_MS = 500;

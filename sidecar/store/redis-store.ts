@@ -2,7 +2,7 @@
 import { Attempt, type Router } from './attempt.ts';
 import { RedisNode, optionsFor, sentinelOptions } from './redis-node.ts';
 import { Readiness, type RemoteStore, type RemoteStoreContext } from './remote-store.ts';
-import type { StoreSettings } from './store-settings.ts';
+import type { StoreSettings } from '../../contract/store-settings.ts';
 import { decideOneByOne } from './split-call.ts';
 import type { StoreCall, StoreLane, StoreListener } from './store.ts';
 

@@ -10,7 +10,7 @@ import { Limiter } from '../../sidecar/store/limiter.ts';
 import { MemoryStore } from '../../sidecar/store/memory-store.ts';
 import { openStore } from '../../sidecar/store/open-store.ts';
 import { slotOf } from '../../sidecar/store/slot.ts';
-import { parseStoreSettings } from '../../sidecar/store/store-settings.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 import type { Store } from '../../sidecar/store/store.ts';
 import { ask, askInTurn } from '../support/asking.ts';
 import { RecordingSink, bucketOf, tierOf, type TierInput } from '../support/limiter-fixture.ts';

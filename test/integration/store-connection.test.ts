@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { WeirError } from '../../contract/errors.ts';
 import { Limiter } from '../../sidecar/store/limiter.ts';
 import { openStore } from '../../sidecar/store/open-store.ts';
-import { parseStoreSettings, type StoreSettingsInput } from '../../sidecar/store/store-settings.ts';
+import { parseStoreSettings, type StoreSettingsInput } from '../../contract/store-settings.ts';
 import { ask } from '../support/asking.ts';
 import { makeCertificates, type Certificates } from '../support/certificates.ts';
 import { tierOf, type Told } from '../support/limiter-fixture.ts';

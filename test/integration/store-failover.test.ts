@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis';
 import { Limiter } from '../../sidecar/store/limiter.ts';
 import { openStore } from '../../sidecar/store/open-store.ts';
 import { slotOf } from '../../sidecar/store/slot.ts';
-import { parseStoreSettings } from '../../sidecar/store/store-settings.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 import { ask, askInTurn, keepAsking } from '../support/asking.ts';
 import { tierOf } from '../support/limiter-fixture.ts';
 import {

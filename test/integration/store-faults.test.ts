@@ -8,7 +8,7 @@ import type { FailureMode } from '../../contract/bundle.ts';
 import type { KeyedBuckets } from '../../sidecar/limiter/bucket.ts';
 import { Limiter } from '../../sidecar/store/limiter.ts';
 import { openStore } from '../../sidecar/store/open-store.ts';
-import { parseStoreSettings } from '../../sidecar/store/store-settings.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 import { ask, askInTurn, keepAsking, type Tally } from '../support/asking.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
 import { bucketOf, tierOf } from '../support/limiter-fixture.ts';

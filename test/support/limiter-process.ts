@@ -8,7 +8,7 @@ import type { CompiledBucket } from '../../contract/bundle.ts';
 import type { TierBuckets } from '../../sidecar/limiter/bucket.ts';
 import { Limiter } from '../../sidecar/store/limiter.ts';
 import { openStore } from '../../sidecar/store/open-store.ts';
-import { parseStoreSettings } from '../../sidecar/store/store-settings.ts';
+import { parseStoreSettings } from '../../contract/store-settings.ts';
 import { keepAsking, type Tally } from './asking.ts';
 import { RecordingWaiter, tierOf } from './limiter-fixture.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { WeirError } from '../../contract/errors.ts';
+import { WeirError } from './errors.ts';
 import { MAX_PARTITIONS, parseStoreSettings, type StoreSettingsInput } from './store-settings.ts';
 
 describe('store settings', () => {

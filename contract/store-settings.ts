@@ -1,7 +1,7 @@
 // Where the store is, as an operator writes it: one URL, and what a URL should not hold.
 // `redis://user@host:6379/0` · `rediss://…` (TLS) · `redis+sentinel://host:26379,host:26379/<master name>[/<db>]` ·
 // `redis+cluster://host:6379,host:6379` · `rediss+sentinel://…`, `rediss+cluster://…`.
-import { WeirError } from '../../contract/errors.ts';
+import { WeirError } from './errors.ts';
 
 export interface HostPort {
   readonly host: string;
