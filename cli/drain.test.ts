@@ -11,13 +11,13 @@ interface FakeAdmin extends AsyncDisposable {
   readonly asked: readonly string[];
 }
 
-async function openAdmin(status: number): Promise<FakeAdmin> {
+async function openAdmin(status: number, at = 0): Promise<FakeAdmin> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(`${request.method ?? ''} ${request.url ?? ''}`);
     response.writeHead(status, { connection: 'close' }).end();
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(at, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
@@ -33,6 +33,14 @@ async function openAdmin(status: number): Promise<FakeAdmin> {
 describe('weir drain', () => {
   it('asks the sidecar once', async () => {
     await using admin = await openAdmin(200);
+
+    await runDrain({ admin: admin.address });
+
+    assert.deepEqual(admin.asked, ['POST /drain']);
+  });
+
+  it('asks on a port that fetch would refuse', async () => {
+    await using admin = await openAdmin(200, 6566).catch(() => openAdmin(200, 10_080));
 
     await runDrain({ admin: admin.address });
 

@@ -1,5 +1,7 @@
 // `weir drain`: asks the sidecar of this pod to drain, and returns; the listeners stay open. With --hold it returns later:
 // an ordinary sidecar gets its SIGTERM when this hook has returned, and must not end before the app.
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WeirError } from '../contract/errors.ts';
 import { parseDuration } from '../contract/setting.ts';
@@ -32,16 +34,19 @@ function readHold(text: string): number {
 async function askToDrain(admin: string | undefined): Promise<void> {
   const { host, port } = findAdmin(admin);
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/drain`;
-  const answer = await fetch(url, {
-    method: 'POST',
-    signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
-  }).catch((cause: unknown) => {
+  const { statusCode: status } = await post(host, port).catch((cause: unknown) => {
     throw new WeirError('ADMIN_UNREACHABLE', { url, advice: ADVICE }, { cause });
   });
-  await answer.arrayBuffer();
-  if (!answer.ok) {
-    throw new WeirError('ADMIN_UNREACHABLE', { url, status: answer.status, advice: ADVICE });
-  }
+  if (status !== 200) throw new WeirError('ADMIN_UNREACHABLE', { url, status, advice: ADVICE });
+}
+
+/** Not by `fetch`: that refuses some ports (6000, 6667, …) on which a sidecar may well listen. */
+async function post(host: string, port: number): Promise<IncomingMessage> {
+  const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  const asked = request({ host, port, path: '/drain', method: 'POST', signal }).end();
+  const [answer] = (await once(asked, 'response', { signal })) as [IncomingMessage];
+  answer.resume();
+  return answer;
 }
 
 const ADVICE = 'is a sidecar running here? name its admin listener with --admin ADDR:PORT';

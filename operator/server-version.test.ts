@@ -37,8 +37,8 @@ describe('the version of the API server', () => {
       [{ major: '1', minor: String(LOWEST_MINOR - 1) }, `1.${LOWEST_MINOR - 1}`],
       [{ major: '2', minor: '40' }, '2.40'],
       [{ major: '1', minor: '' }, '1.'],
-      [{ major: 1, minor: 36 }, 'no version'],
-      ['ok', 'no version'],
+      [{ major: 1, minor: 36 }, 'no version: no Kubernetes answers there'],
+      ['ok', 'no version: no Kubernetes answers there'],
     ];
 
     for (const [answer, found] of rows) {

@@ -42,7 +42,9 @@ function minorOf(found: unknown, server: string): number {
   if (parsed.success && parsed.data.major === '1' && minor >= LOWEST_MINOR) return minor;
   throw new WeirError('CLUSTER_TOO_OLD', {
     server,
-    found: parsed.success ? `${parsed.data.major}.${parsed.data.minor}` : 'no version',
+    found: parsed.success
+      ? `${parsed.data.major}.${parsed.data.minor}`
+      : 'no version: no Kubernetes answers there',
     right: `Kubernetes 1.${LOWEST_MINOR} or newer`,
   });
 }

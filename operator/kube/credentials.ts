@@ -87,6 +87,10 @@ export async function openAccount(options: AccountOptions): Promise<ClusterAcces
   };
 }
 
+/** The context that client-node makes up, and its server. */
+const MADE_UP = 'loaded-context';
+const NOWHERE = 'http://localhost:8080';
+
 /** `file` absent: what client-node finds by default. */
 async function openKubeConfig(file: string | undefined): Promise<ClusterAccess> {
   const { KubeConfig } = await import('@kubernetes/client-node');
@@ -103,6 +107,13 @@ async function openKubeConfig(file: string | undefined): Promise<ClusterAccess> 
     }
     return config.getCurrentCluster();
   })();
+  // What client-node takes where it finds nothing at all: a server that nobody named.
+  if (file === undefined && config.currentContext === MADE_UP && cluster?.server === NOWHERE) {
+    throw new WeirError('KUBE_CONFIG_INVALID', {
+      problem: 'this is no pod, and there is neither KUBECONFIG nor ~/.kube/config',
+      right: 'run it in a pod, or name a kubeconfig by KUBECONFIG',
+    });
+  }
   if (cluster === null) {
     throw new WeirError('KUBE_CONFIG_INVALID', {
       file,

@@ -35,5 +35,9 @@ function isMissingIpv6(error: unknown): boolean {
 }
 
 function listenFailed(at: ListenOptions, cause: unknown): WeirError {
-  return new WeirError('LISTEN_FAILED', { host: at.host, port: at.port }, { cause });
+  return new WeirError(
+    'LISTEN_FAILED',
+    { host: at.host, port: at.port, setting: '--listen', advice: 'choose a free port, or 0' },
+    { cause },
+  );
 }

@@ -447,6 +447,13 @@ describe('an operator that ends', () => {
 });
 
 describe('the command line of the operator', () => {
+  it('says that it has no cluster where it is no pod and has no kubeconfig', async () => {
+    const { code, stderr } = await runWeir(['operator'], { HOME: '/nonexistent', KUBECONFIG: '' });
+
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /KUBE_CONFIG_INVALID[\s\S]*neither KUBECONFIG nor ~\/\.kube\/config/);
+  });
+
   it('is refused with code 2, naming the flag and what would be right', async () => {
     const { code, stderr } = await runWeir(['operator', '--grace', 'soon']);
 
