@@ -30,14 +30,22 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
 }
 
 function isMissingIpv6(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = codeOf(error);
   return code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL';
+}
+
+function adviceOn(cause: unknown): { readonly advice?: string } {
+  return codeOf(cause) === 'EADDRINUSE' ? { advice: 'choose a free port, or 0' } : {};
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 function listenFailed(at: ListenOptions, cause: unknown): WeirError {
   return new WeirError(
     'LISTEN_FAILED',
-    { host: at.host, port: at.port, setting: '--listen', advice: 'choose a free port, or 0' },
+    { host: at.host, port: at.port, setting: '--listen', ...adviceOn(cause) },
     { cause },
   );
 }

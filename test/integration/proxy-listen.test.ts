@@ -40,7 +40,8 @@ describe('listening', () => {
     await assert.rejects(open({ host: '127.0.0.1', port }), (error) => {
       assert(error instanceof WeirError);
       assert.equal(error.code, 'LISTEN_FAILED');
-      assert.deepEqual(error.details, { host: '127.0.0.1', port });
+      const advice = 'choose a free port, or 0';
+      assert.deepEqual(error.details, { host: '127.0.0.1', port, setting: '--listen', advice });
       assert(error.cause instanceof Error && 'code' in error.cause);
       assert.equal(error.cause.code, 'EADDRINUSE');
       return true;
