@@ -79,8 +79,13 @@ export function judgePolicy(
   return isDeepStrictEqual(known.status, status) ? known : { ...known, status };
 }
 
-function isJudged({ metadata, spec }: PolicyObject, known: PolicyRecord): boolean {
-  return known.generation === (metadata.generation ?? 1) && isDeepStrictEqual(known.spec, spec);
+function isJudged(object: PolicyObject, known: PolicyRecord): boolean {
+  const isSame = known.generation === generationOf(object);
+  return isSame && isDeepStrictEqual(known.spec, object.spec);
+}
+
+function generationOf({ metadata: { generation = 1 } }: PolicyObject): number {
+  return generation;
 }
 
 /** Judges a policy again whose key set may have changed; the version in force gets the new keys as well. */
@@ -111,8 +116,9 @@ function judgeAnew(
   known: PolicyRecord | undefined,
   context: JudgeContext,
 ): PolicyRecord {
-  const { namespace = '', name = '', uid = '', generation = 1 } = object.metadata;
+  const { namespace = '', name = '', uid = '' } = object.metadata;
   const { spec, status } = object;
+  const generation = generationOf(object);
   const base = { key: keyOf(object), namespace, name, uid, generation, spec, status };
   const outcome = validatePolicy(object);
   if (outcome.kind === 'invalid') {

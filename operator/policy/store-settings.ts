@@ -1,6 +1,6 @@
 // How sidecars reach the store, read from a Secret. A Secret that is not in order is told by the name of its key and
 // never by what it holds; the last settings that were good stay.
-import { WeirError } from '../../contract/errors.ts';
+import type { WeirError } from '../../contract/errors.ts';
 import { parseStoreSettings } from '../../contract/store-settings.ts';
 import type { SidecarSettings } from '../../contract/stream.ts';
 
@@ -75,7 +75,7 @@ class SecretReader {
     try {
       parseStoreSettings(settings);
     } catch (error) {
-      const { right } = error instanceof WeirError ? error.details : {};
+      const { right } = (error as WeirError).details; // it throws nothing else
       this.refuse('url', `is not an address that sidecars take; right is ${String(right)}`);
     }
   }
