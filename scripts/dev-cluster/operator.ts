@@ -7,6 +7,7 @@ import {
   installOperatorAccess,
   OPERATOR_NAMESPACE,
   OperatorProcess,
+  removeWebhook,
 } from '../../test/cluster/operator-process.ts';
 import type { Companion } from './session.ts';
 
@@ -29,6 +30,10 @@ export const runOperator: Companion = async (cluster, say) => {
   return {
     [Symbol.asyncDispose]: async () => {
       await operator.stop('SIGTERM');
+      // A cluster that outlives us must not go on asking somebody who has gone: it would refuse pods that require us.
+      if (cluster instanceof ControlPlane) return;
+      await removeWebhook(cluster);
+      say("removed the webhook's configuration; the CRDs, the policies and weir-system stay");
     },
   };
 };

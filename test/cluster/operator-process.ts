@@ -198,16 +198,23 @@ export class OperatorProcess implements AsyncDisposable {
   }
 }
 
+const CONFIGURATION_PATH = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
+
+/** So that no pod is asked about any more. */
+export async function removeWebhook(cluster: Cluster): Promise<void> {
+  const { status, body } = await cluster.api.request('DELETE', CONFIGURATION_PATH);
+  if (status >= 300 && status !== 404) throw new Error(textAt(body, 'message'));
+}
+
 /** The chart's configuration, but for the address: there is no Service in front of a process beside the cluster. */
 export async function pointWebhookAt(cluster: Cluster, url: string): Promise<void> {
   const configuration = webhookConfiguration({
     operatorNamespace: OPERATOR_NAMESPACE,
     target: { url },
   });
-  const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
   const { status, body } = await cluster.api.request(
     'PATCH',
-    `${path}?fieldManager=weir-install&force=true`,
+    `${CONFIGURATION_PATH}?fieldManager=weir-install&force=true`,
     { body: configuration, contentType: 'application/apply-patch+yaml' },
   );
   if (status >= 300) throw new Error(textAt(body, 'message'));
