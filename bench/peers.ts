@@ -4,28 +4,21 @@
 //   --seconds N   how long a turn lasts (default 4)
 //   --check       exit 1 when a gate of the budget is missed
 //   --dry         keep no results
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
-import { openRedisServer } from '../test/support/redis.ts';
 import type { Contender } from './contender.ts';
 import { starts } from './contenders.ts';
-import type { Stage } from './contenders.ts';
 import { figuresOf, verdictOn } from './figures.ts';
-import { freePort } from './free-port.ts';
 import { QUIET_BUSY_SHARE, machineFacts, waitForQuiet } from './machine.ts';
-import { writeUpstream } from './nginx-text.ts';
 import { Meter } from './meter.ts';
 import { measurePaced } from './paced.ts';
 import type { Cell, PacedCell, PeersResult, Scenario } from './peers-result.ts';
-import { LOAD_CORE, PinnedProcess } from './pinned-process.ts';
 import { keepPeersResult, writeReport } from './report.ts';
 import { startRivals } from './rivals.ts';
 import { buildSidecar } from './sidecar.ts';
 import { measureSidecar } from './sidecar-facts.ts';
 import { printFigures, printTable } from './printout.ts';
+import { openStage } from './stage.ts';
 import { writeKeyScript } from './wrk.ts';
 
 const KEYS = 2_000;
@@ -48,15 +41,13 @@ const rounds = Number(flags.rounds);
 const seconds = Number(flags.seconds);
 
 await using stack = new AsyncDisposableStack();
-const folder = await mkdtemp(path.join(tmpdir(), 'weir-bench-'));
-stack.defer(() => rm(folder, { recursive: true, force: true }));
 await buildSidecar();
 const busyShare = await waitForQuiet(QUIET_WAIT_MS);
 const isQuiet = busyShare < QUIET_BUSY_SHARE;
 if (!isQuiet)
   say(`the machine is not quiet: ${(100 * busyShare).toFixed(0)} % busy with other work`);
-const stage = await openStage();
-const script = await writeKeyScript(folder, KEYS);
+const stage = await openStage(stack);
+const script = await writeKeyScript(stage.folder, KEYS);
 const meter = await Meter.open(stage.redis);
 const result = await measureAll();
 printTable(result);
@@ -70,17 +61,6 @@ if (!flags.dry) {
 const missed = figures.filter((figure) => verdictOn(figure) === 'gate missed');
 if (missed.length > 0) say(`${String(missed.length)} gate(s) missed`);
 if (flags.check && missed.length > 0) process.exitCode = 1;
-
-async function openStage(): Promise<Stage> {
-  const upstream = await freePort();
-  const config = await writeUpstream({ folder, name: 'upstream', port: upstream });
-  const nginx = stack.use(
-    new PinnedProcess('nginx', ['-e', '/dev/null', '-c', config], { core: LOAD_CORE }),
-  );
-  await nginx.listening(upstream);
-  const redis = stack.use(await openRedisServer());
-  return { stack, folder, upstream, redis: redis.port };
-}
 
 async function measureAll(): Promise<PeersResult> {
   const sidecar = await measureSidecar(stage, meter);

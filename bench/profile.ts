@@ -1,18 +1,14 @@
 // `npm run bench:profile`: where the sidecar spends its time with 2 000 keys on Redis, as V8's profiler sees it. Run
 // from the sources, so that functions have their names and files. Kept in bench/results and docs/performance.md, with
 // the profile itself for whoever wants to look closer (Chrome DevTools opens it).
-import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
-import { openRedisServer } from '../test/support/redis.ts';
-import { freePort } from './free-port.ts';
 import { machineFacts } from './machine.ts';
-import { writeUpstream } from './nginx-text.ts';
-import { LOAD_CORE, PinnedProcess } from './pinned-process.ts';
 import { sharesOf, type CpuProfile } from './profile-result.ts';
 import { keep, writeReport } from './report.ts';
 import { startSidecar, writePolicy } from './sidecar.ts';
+import { openStage } from './stage.ts';
 import { loadWithWrk, writeKeyScript } from './wrk.ts';
 
 const KEYS = 2_000;
@@ -22,15 +18,7 @@ const INTERVAL_US = 400;
 
 const root = path.join(import.meta.dirname, '..');
 await using stack = new AsyncDisposableStack();
-const folder = await mkdtemp(path.join(tmpdir(), 'weir-bench-'));
-stack.defer(() => rm(folder, { recursive: true, force: true }));
-const upstream = await freePort();
-const config = await writeUpstream({ folder, name: 'upstream', port: upstream });
-const nginx = stack.use(
-  new PinnedProcess('nginx', ['-e', '/dev/null', '-c', config], { core: LOAD_CORE }),
-);
-await nginx.listening(upstream);
-const redis = stack.use(await openRedisServer());
+const { folder, upstream, redis } = await openStage(stack);
 const script = await writeKeyScript(folder, KEYS);
 
 const measured = await measure();
@@ -53,7 +41,7 @@ await writeReport();
 
 async function measure(): Promise<{ fromUs: number; untilUs: number; requests: number }> {
   await using sidecar = await startSidecar({
-    ...{ policy: await writePolicy(folder, 'weir'), upstream, redis: redis.port },
+    ...{ policy: await writePolicy(folder, 'weir'), upstream, redis },
     program: path.join(root, 'cli', 'main.ts'),
     node: ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${String(INTERVAL_US)}`],
   });

@@ -25,12 +25,12 @@ export function isMet({ value, goal }: ControlFigure): boolean {
   return goal === undefined || value <= goal;
 }
 
-/** The value and its unit, with as many digits as are worth reading. */
 /** How much of its goal a figure uses up, such as `0.23 ×`; '' where that says nothing. */
 export function ofGoal({ value, goal }: ControlFigure): string {
   return goal === undefined || goal === 0 ? '' : `${(value / goal).toFixed(2)} ×`;
 }
 
+/** The value and its unit, with as many digits as are worth reading. */
 export function shown(value: number, unit: string): string {
   const digits = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : 2;
   return `${value.toFixed(digits)} ${unit}`.trim();

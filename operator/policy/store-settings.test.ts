@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MAX_PARTITIONS } from '../../contract/store-settings.ts';
 import {
-  PARTITIONS_MAX,
   PEM_BYTES_MAX,
   readStoreSecret,
   URL_LENGTH_MAX,
@@ -38,8 +38,8 @@ describe('the Secret of the store', () => {
       { url: 'rediss://h', tls: { ca: CERTIFICATE, cert: CERTIFICATE, key: KEY } },
     ],
     [
-      { url: 'redis+cluster://h', partitions: String(PARTITIONS_MAX) },
-      { url: 'redis+cluster://h', partitions: PARTITIONS_MAX },
+      { url: 'redis+cluster://h', partitions: String(MAX_PARTITIONS) },
+      { url: 'redis+cluster://h', partitions: MAX_PARTITIONS },
     ],
   ];
   for (const [texts, settings] of good) {
@@ -70,7 +70,7 @@ describe('the Secret of the store', () => {
     [{ url: 'rediss://h', 'ca.crt': CERTIFICATE.padEnd(PEM_BYTES_MAX + 1, 'x') }, /key ca\.crt/],
     [{ url: 'redis://h', 'ca.crt': CERTIFICATE }, /key url: has TLS files/],
     [{ url: 'redis://h', partitions: '0' }, /key partitions/],
-    [{ url: 'redis://h', partitions: String(PARTITIONS_MAX + 1) }, /key partitions/],
+    [{ url: 'redis://h', partitions: String(MAX_PARTITIONS + 1) }, /key partitions/],
   ];
   for (const [texts, expected] of faulty) {
     it(`is told by name and key, never by value: ${expected.source}`, () => {

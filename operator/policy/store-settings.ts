@@ -1,7 +1,7 @@
 // How sidecars reach the store, read from a Secret. A Secret that is not in order is told by the name of its key and
 // never by what it holds; the last settings that were good stay.
 import type { WeirError } from '../../contract/errors.ts';
-import { parseStoreSettings } from '../../contract/store-settings.ts';
+import { MAX_PARTITIONS, parseStoreSettings } from '../../contract/store-settings.ts';
 import type { SidecarSettings } from '../../contract/stream.ts';
 
 export type StoreSettings = NonNullable<SidecarSettings['store']>;
@@ -162,15 +162,12 @@ function isPem(text: string, label: string): boolean {
   );
 }
 
-/** As the sidecar's own setting. */
-export const PARTITIONS_MAX = 1_024;
-
 function partitionsOf(reader: SecretReader): number | undefined {
   const text = reader.text('partitions');
   if (text === undefined) return undefined;
   const count = /^[1-9][0-9]*$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > PARTITIONS_MAX) {
-    reader.refuse('partitions', `is not a number from 1 to ${String(PARTITIONS_MAX)}`);
+  if (count < 1 || count > MAX_PARTITIONS) {
+    reader.refuse('partitions', `is not a number from 1 to ${String(MAX_PARTITIONS)}`);
     return undefined;
   }
   return count;
