@@ -73,6 +73,8 @@ export default tseslint.config(
         console: 'readonly',
         module: 'writable',
         __dirname: 'readonly',
+        fetch: 'readonly',
+        AbortSignal: 'readonly',
       },
     },
   },

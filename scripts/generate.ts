@@ -6,6 +6,9 @@ import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { format } from 'prettier';
 import { CRD_NAME, renderCrd } from '../crds/crd.ts';
+import { writeCrdTemplate } from './chart/crd-template.ts';
+import { writeValues, writeValuesSchema } from './chart/values-file.ts';
+import { writeChartPage } from './reference/chart.ts';
 import { writeCommandLine } from './reference/command-line.ts';
 import { writeAccess } from './reference/access.ts';
 import { writeConfiguration, writeOperatorConfiguration } from './reference/configuration.ts';
@@ -24,6 +27,10 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/operator-configuration.md': () => page(writeOperatorConfiguration()),
   'docs/operator-metrics.md': async () => page(await writeOperatorMetrics()),
   'docs/rbac.md': () => page(writeAccess()),
+  'charts/weir/templates/crds.yaml': writeCrdTemplate,
+  'charts/weir/values.yaml': writeValues,
+  'charts/weir/values.schema.json': writeValuesSchema,
+  'charts/weir/README.md': () => page(writeChartPage()),
 };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
