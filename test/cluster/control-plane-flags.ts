@@ -1,8 +1,25 @@
-// How the programs of a control plane on loopback are started. Everything a cluster has by default is on, RBAC and
-// Pod Security included; nothing waits for a node or another replica.
+// How the programs of a control plane are started. Everything a cluster has by default is on, RBAC and Pod Security
+// included; nothing waits for another replica.
 import type { Credentials } from './credentials.ts';
 
+/** Where a control plane stands, and what its API server is reached by. */
+export interface ControlPlaneSite {
+  /** Where the API server listens: loopback, or an address that pods can reach. */
+  readonly address: string;
+  /** Whether kubelets report: else nobody is to notice that they do not. */
+  readonly hasNodes: boolean;
+  /** Of Services, comma-separated with two families. */
+  readonly serviceRange: string;
+}
+
+export const LOOPBACK: ControlPlaneSite = {
+  address: '127.0.0.1',
+  hasNodes: false,
+  serviceRange: '198.18.0.0/16',
+};
+
 export interface ControlPlaneLayout {
+  readonly site: ControlPlaneSite;
   readonly credentials: Credentials;
   readonly folder: string;
   readonly ports: {
@@ -17,7 +34,6 @@ export interface ControlPlaneLayout {
   readonly auditPolicy?: string;
 }
 
-const SERVICE_RANGE = '198.18.0.0/16';
 const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
 export function etcdFlags({ credentials, folder, ports }: ControlPlaneLayout): string[] {
@@ -37,12 +53,11 @@ export function etcdFlags({ credentials, folder, ports }: ControlPlaneLayout): s
 }
 
 export function apiServerFlags(layout: ControlPlaneLayout): string[] {
-  const { credentials, ports } = layout;
+  const { credentials, ports, site } = layout;
   return [
-    ...['--bind-address', '127.0.0.1', '--advertise-address', '127.0.0.1'],
+    ...['--bind-address', site.address, '--advertise-address', site.address],
     ...['--secure-port', String(ports.api), '--cert-dir', layout.folder],
-    // A loopback address cannot be an endpoint of the Service `kubernetes`.
-    ...['--endpoint-reconciler-type', 'none'],
+    ...(site.hasNodes ? kubeletAccess(credentials) : WITHOUT_NODES),
     ...['--etcd-servers', `https://127.0.0.1:${ports.etcd}`],
     ...['--etcd-cafile', credentials.file('ca.crt')],
     ...['--etcd-certfile', credentials.file('etcd-client.crt')],
@@ -53,10 +68,23 @@ export function apiServerFlags(layout: ControlPlaneLayout): string[] {
     ...['--service-account-issuer', ISSUER, '--api-audiences', ISSUER],
     ...['--service-account-signing-key-file', credentials.file('service-account.key')],
     ...['--service-account-key-file', credentials.file('service-account.pub')],
-    ...['--service-cluster-ip-range', SERVICE_RANGE],
+    ...['--service-cluster-ip-range', site.serviceRange],
     ...['--authorization-mode', 'Node,RBAC', '--enable-admission-plugins', 'NodeRestriction'],
     ...['--allow-privileged=true', '--profiling=false'],
     ...auditFlags(layout),
+  ];
+}
+
+/** A loopback address cannot be an endpoint of the Service `kubernetes`. */
+const WITHOUT_NODES = ['--endpoint-reconciler-type', 'none'];
+
+/** For logs, exec and port-forward. */
+function kubeletAccess(credentials: Credentials): string[] {
+  return [
+    ...['--kubelet-client-certificate', credentials.file('kubelet-client.crt')],
+    ...['--kubelet-client-key', credentials.file('kubelet-client.key')],
+    ...['--kubelet-certificate-authority', credentials.file('ca.crt')],
+    ...['--kubelet-preferred-address-types', 'InternalIP'],
   ];
 }
 
@@ -66,7 +94,7 @@ function auditFlags({ auditLog, auditPolicy }: ControlPlaneLayout): string[] {
 }
 
 export function controllerFlags(layout: ControlPlaneLayout): string[] {
-  const { credentials, folder, ports, controllersKubeconfig } = layout;
+  const { credentials, folder, ports, controllersKubeconfig, site } = layout;
   return [
     ...['--kubeconfig', controllersKubeconfig],
     ...['--authentication-kubeconfig', controllersKubeconfig],
@@ -81,8 +109,8 @@ export function controllerFlags(layout: ControlPlaneLayout): string[] {
     ...['--kube-api-qps', '300', '--kube-api-burst', '600'],
     // Else it makes a folder under /usr/libexec.
     ...['--flex-volume-plugin-dir', `${folder}/volume-plugins`],
-    // Nodes here never report, and would be found dead, with their pods.
-    ...['--controllers', '*,-node-lifecycle-controller'],
+    // Nodes that never report would be found dead, with their pods.
+    ...(site.hasNodes ? [] : ['--controllers', '*,-node-lifecycle-controller']),
     ...['--leader-elect=false', '--profiling=false'],
   ];
 }

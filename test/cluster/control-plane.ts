@@ -1,6 +1,7 @@
-// A control plane of the test's own: etcd, API server and controllers on loopback, in a folder of their own, gone
-// with the test however that ends. There are no nodes: pods stay Pending unless fake-kubelet.ts makes them look
-// alive. Its processes may be stopped and started, which is what it has over a cluster somebody else runs.
+// A control plane of the test's own: etcd, API server and controllers, in a folder of their own, gone with the test
+// however that ends. On loopback there are no nodes: pods stay Pending unless fake-kubelet.ts makes them look alive;
+// node/node.ts gives it one. Its processes may be stopped and started, which is what it has over a cluster somebody
+// else runs.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,10 +14,12 @@ import {
   apiServerFlags,
   controllerFlags,
   etcdFlags,
+  LOOPBACK,
   type ControlPlaneLayout,
+  type ControlPlaneSite,
 } from './control-plane-flags.ts';
 import { Credentials, type User } from './credentials.ts';
-import { guardFolder, GuardedProcess } from './guarded-process.ts';
+import { guardFolder, GuardedProcess, type StartProcess } from './guarded-process.ts';
 import { exchangeJson } from './json-exchange.ts';
 import { textAt } from './json-value.ts';
 import { runKubectl, type KubectlOptions, type KubectlResult } from './kubectl.ts';
@@ -33,6 +36,12 @@ export interface ControlPlaneOptions {
   readonly audit?: boolean;
   /** More flags for the API server. */
   readonly apiServerFlags?: readonly string[];
+  /** Loopback unless given. */
+  readonly site?: ControlPlaneSite;
+  /** Addresses in the API server's certificate, beside loopback and that of the site. */
+  readonly addresses?: readonly string[];
+  /** How its processes are started: beside this one unless given. */
+  readonly startProcess?: StartProcess;
   /** Told what takes long; standard error unless given. */
   readonly say?: Say;
 }
@@ -62,6 +71,7 @@ export class ControlPlane implements Cluster {
   readonly #programs: Programs;
   readonly #layout: ControlPlaneLayout;
   readonly #moreFlags: readonly string[];
+  readonly #startProcess: StartProcess;
   readonly #resources: AsyncDisposableStack;
   #apiServer: GuardedProcess | undefined;
   #others: readonly GuardedProcess[] = [];
@@ -69,7 +79,7 @@ export class ControlPlane implements Cluster {
   private constructor(
     { programs, layout, resources }: Parts,
     { kubeconfig, api }: { readonly kubeconfig: string; readonly api: ApiClient },
-    moreFlags: readonly string[],
+    options: ControlPlaneOptions,
   ) {
     this.kubeconfig = kubeconfig;
     this.api = api;
@@ -78,7 +88,8 @@ export class ControlPlane implements Cluster {
     this.auditLogPath = layout.auditLog;
     this.#programs = programs;
     this.#layout = layout;
-    this.#moreFlags = moreFlags;
+    this.#moreFlags = options.apiServerFlags ?? [];
+    this.#startProcess = options.startProcess ?? startHere;
     this.#resources = resources;
   }
 
@@ -92,8 +103,7 @@ export class ControlPlane implements Cluster {
     const api = stack.use(await ApiClient.open(kubeconfig));
     const resources = stack.move();
     const parts = { programs, layout, resources };
-    const more = options.apiServerFlags ?? [];
-    const controlPlane = new ControlPlane(parts, { kubeconfig, api }, more);
+    const controlPlane = new ControlPlane(parts, { kubeconfig, api }, options);
     try {
       await controlPlane.#startAll();
       return controlPlane;
@@ -101,6 +111,19 @@ export class ControlPlane implements Cluster {
       await controlPlane[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** Of its processes' logs and files. */
+  get folder(): string {
+    return this.#layout.folder;
+  }
+
+  get credentials(): Credentials {
+    return this.#layout.credentials;
+  }
+
+  get programs(): Programs {
+    return this.#programs;
   }
 
   async kubectl(args: readonly string[], options?: KubectlOptions): Promise<KubectlResult> {
@@ -165,7 +188,7 @@ export class ControlPlane implements Cluster {
 
   async #spawn(name: string, flags: readonly string[]): Promise<GuardedProcess> {
     const logFile = path.join(this.#layout.folder, `${name}.log`);
-    return GuardedProcess.start(this.#programs.controlPlane, [name, ...flags], { name, logFile });
+    return this.#startProcess(this.#programs.controlPlane, [name, ...flags], { name, logFile });
   }
 
   async #untilAnswers(what: string, url: string): Promise<void> {
@@ -201,6 +224,8 @@ export class ControlPlane implements Cluster {
   }
 }
 
+const startHere: StartProcess = (...process) => GuardedProcess.start(...process);
+
 interface Parts {
   readonly programs: Programs;
   readonly layout: ControlPlaneLayout;
@@ -220,16 +245,17 @@ async function makeFolder(stack: AsyncDisposableStack): Promise<string> {
 async function layOut(folder: string, options: ControlPlaneOptions): Promise<ControlPlaneLayout> {
   const pki = path.join(folder, 'pki');
   await mkdir(pki);
-  const credentials = await Credentials.write(pki);
+  const { site = LOOPBACK, addresses = [] } = options;
+  const credentials = await Credentials.write(pki, [site.address, ...addresses]);
   const ports = {
     etcd: await freeServerPort(),
     etcdPeer: await freeServerPort(),
     api: await freeServerPort(),
     controllers: await freeServerPort(),
   };
-  const url = `https://127.0.0.1:${ports.api}`;
+  const url = apiUrl({ site, ports });
   const controllersKubeconfig = await credentials.writeUserConfig(url, 'controller-manager');
-  const layout = { credentials, folder, ports, controllersKubeconfig };
+  const layout = { site, credentials, folder, ports, controllersKubeconfig };
   if (options.audit !== true) return layout;
   const auditPolicy = path.join(folder, 'audit-policy.yaml');
   await writeFile(auditPolicy, AUDIT_POLICY);
@@ -243,6 +269,6 @@ omitStages: [RequestReceived]
 rules: [{ level: Metadata }]
 `;
 
-function apiUrl({ ports }: ControlPlaneLayout): string {
-  return `https://127.0.0.1:${ports.api}`;
+function apiUrl({ site, ports }: Pick<ControlPlaneLayout, 'site' | 'ports'>): string {
+  return `https://${site.address}:${ports.api}`;
 }

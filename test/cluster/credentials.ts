@@ -17,7 +17,7 @@ export interface User {
 
 type OwnUser = 'admin' | 'controller-manager';
 
-/** The user to whom everything is allowed, and the programs of the control plane. */
+/** The user to whom everything is allowed, and the one program that is there always. */
 const USERS: Readonly<Record<OwnUser, User>> = {
   admin: { name: 'admin', groups: ['system:masters'] },
   'controller-manager': { name: 'system:kube-controller-manager' },
@@ -34,15 +34,22 @@ export class Credentials {
     this.#authority = authority;
   }
 
-  /** Writes what the programs read: `ca.*`, `server.*`, `etcd-client.*`, `service-account.*`, in PEM. */
-  static async write(folder: string): Promise<Credentials> {
+  /**
+   * Writes what the programs read: `ca.*`, `server.*`, `etcd-client.*`, `kubelet-client.*`, `service-account.*`, in
+   * PEM. `addresses`: where the API server is reached, beside loopback.
+   */
+  static async write(folder: string, addresses: readonly string[] = []): Promise<Credentials> {
     const authority = await makeAuthority();
     const credentials = new Credentials(folder, authority);
     const caKey = await crypto.subtle.exportKey('pkcs8', authority.keys.privateKey);
     await credentials.#write('ca.crt', credentials.caPem);
     await credentials.#write('ca.key', PemConverter.encode(caKey, 'PRIVATE KEY'));
-    await credentials.#writeServer();
+    await credentials.writeServer('server', [...new Set(['127.0.0.1', ...addresses])]);
     await credentials.#writeClient('etcd-client', { name: 'kube-apiserver' });
+    await credentials.#writeClient('kubelet-client', {
+      name: 'kube-apiserver-kubelet-client',
+      groups: ['system:masters'],
+    });
     await credentials.#writeServiceAccountKeys();
     return credentials;
   }
@@ -66,18 +73,19 @@ export class Credentials {
     return this.#writeConfig(name, server, { token });
   }
 
-  async #writeServer(): Promise<void> {
+  /** Writes `file`.crt and `file`.key of a server at those addresses. */
+  async writeServer(file: string, addresses: readonly string[]): Promise<void> {
     const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
     const { cert, key } = await sign(this.#authority, 'CN=server', [
       new SubjectAlternativeNameExtension([
-        { type: 'ip', value: '127.0.0.1' },
+        ...addresses.map((value) => ({ type: 'ip' as const, value })),
         ...names.map((value) => ({ type: 'dns' as const, value })),
       ]),
       // etcd is its own client for a moment, when it starts its gateway.
       new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
     ]);
-    await this.#write('server.crt', cert);
-    await this.#write('server.key', key);
+    await this.#write(`${file}.crt`, cert);
+    await this.#write(`${file}.key`, key);
   }
 
   async #writeClient(file: string, { name, groups = [] }: User): Promise<void> {

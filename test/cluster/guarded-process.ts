@@ -16,6 +16,12 @@ export interface ProcessOptions {
   readonly logFile: string;
 }
 
+export type StartProcess = (
+  command: string,
+  args: readonly string[],
+  options: ProcessOptions,
+) => Promise<GuardedProcess>;
+
 export class GuardedProcess implements AsyncDisposable {
   readonly name: string;
   readonly #logFile: string;
@@ -80,16 +86,25 @@ export class GuardedProcess implements AsyncDisposable {
 
 /** Removes the folder when this process ends without having done it; disposing calls that off. */
 export function guardFolder(folder: string): Disposable {
-  const guard = startGuard('sleep 1; rm -rf "$1"', [folder]);
+  return guardWith('sleep 1; rm -rf "$1"', [folder]);
+}
+
+/** Runs the script of /bin/sh when this process ends without having disposed of it. */
+export function guardWith(script: string, args: readonly string[]): Disposable {
+  const guard = startGuard(script, args);
   return { [Symbol.dispose]: () => guard.kill('SIGKILL') };
 }
 
 /** Runs `script` once our end of its standard input closes. */
 function startGuard(script: string, args: readonly string[]): ChildProcess {
-  const guard = spawn('/bin/sh', ['-c', `read -r _; ${script} 2>/dev/null`, 'guard', ...args], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
+  const guard = spawn(
+    '/bin/sh',
+    ['-c', `read -r _; { ${script}; } 2>/dev/null`, 'guard', ...args],
+    {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+    },
+  );
   guard.on('error', () => undefined);
   guard.unref();
   return guard;

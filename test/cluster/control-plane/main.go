@@ -8,6 +8,15 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/log"
+	_ "github.com/coredns/coredns/plugin/ready"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
@@ -40,6 +49,10 @@ func main() {
 		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
 	case "kube-proxy":
 		os.Exit(cli.Run(proxy.NewProxyCommand()))
+	case "coredns":
+		// A plugin that is imported but missing here, or the reverse, is an "Unknown directive".
+		dnsserver.Directives = []string{"bind", "log", "errors", "health", "ready", "cache", "kubernetes"}
+		coremain.Run()
 	default:
 		fmt.Fprintf(os.Stderr, "control-plane holds no program named %q\n", program)
 		os.Exit(2)

@@ -1,0 +1,61 @@
+// An application as users run them, inside a pod: HTTP on each address of LISTEN (`0.0.0.0:8080,127.0.0.1:9090`), and
+// gRPC's health service on each of LISTEN_GRPC. On SIGTERM it finishes what it has and ends; with EXIT=at-once it ends.
+import { createServer, type Server } from 'node:http';
+import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { hostname } from 'node:os';
+import process from 'node:process';
+
+const { LISTEN = '0.0.0.0:8080', LISTEN_GRPC = '', EXIT, JOB_SECONDS } = process.env;
+const counts = new Map<string, number>();
+
+function openHttp(): Server {
+  return createServer((request, response) => {
+    const { url = '/', headers } = request;
+    const path = url.split('?', 1)[0] ?? url;
+    const isProbe = (headers['user-agent'] ?? '').startsWith('kube-probe');
+    const key = isProbe ? `probe ${path}` : path;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    if (path === '/counts') response.end(JSON.stringify(Object.fromEntries(counts)));
+    else response.end(`${hostname()}\n`);
+  });
+}
+
+/** grpc.health.v1.Health/Check: SERVING, whatever is asked. */
+function openGrpc(): ReturnType<typeof createHttp2Server> {
+  const server = createHttp2Server();
+  server.on('stream', (stream: ServerHttp2Stream, headers) => {
+    const key = `grpc ${String(headers[':path'])}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    stream.on('error', () => undefined);
+    stream.respond({ 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => {
+      stream.sendTrailers({ 'grpc-status': '0' });
+    });
+    stream.resume();
+    stream.end(Buffer.from([0, 0, 0, 0, 2, 8, 1]));
+  });
+  return server;
+}
+
+const servers = [
+  ...addresses(LISTEN).map((address) => openHttp().listen(address)),
+  ...addresses(LISTEN_GRPC).map((address) => openGrpc().listen(address)),
+];
+
+function addresses(list: string): readonly { readonly host: string; readonly port: number }[] {
+  return list
+    .split(',')
+    .filter((one) => one !== '')
+    .map((one) => {
+      const colon = one.lastIndexOf(':');
+      const host = one.slice(0, colon).replace(/^\[|\]$/g, '');
+      return { host, port: Number(one.slice(colon + 1)) };
+    });
+}
+
+process.once('SIGTERM', () => {
+  if (EXIT === 'at-once') process.exit(0);
+  for (const server of servers) server.close();
+});
+// A Job's work: it serves for a while and is done.
+if (JOB_SECONDS !== undefined) setTimeout(() => process.exit(0), Number(JOB_SECONDS) * 1_000);
