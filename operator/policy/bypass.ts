@@ -123,7 +123,7 @@ function headless(service: ServiceRecord, { taken }: Context): Bypass {
     appPorts: taken.map(({ port }) => port),
     field: 'spec.clusterIP',
     advice:
-      'clients get the addresses of pods and choose the port themselves: annotate the pods with weir.dev/mode: redirect',
+      'a headless Service gives clients the addresses of pods, and they choose the port themselves: annotate the pods with weir.dev/mode: redirect, or give clients a Service with an address',
   };
 }
 

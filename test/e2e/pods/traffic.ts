@@ -132,9 +132,11 @@ async function steady(plan: TrafficPlan & { readonly kind: 'steady' }): Promise<
   const open = new Set<Promise<void>>();
   const started = Date.now();
   const over = new AbortController();
-  process.stdin.on('data', () => undefined).on('end', () => {
-    over.abort();
-  });
+  process.stdin
+    .on('data', () => undefined)
+    .on('end', () => {
+      over.abort();
+    });
   let sent = 0;
   for (;;) {
     const elapsed = Date.now() - started;

@@ -83,6 +83,15 @@ export class E2e implements AsyncDisposable {
     });
   }
 
+  /** The release, installed by the first suite that needs it. */
+  async installed(): Promise<void> {
+    const { code } = await this.tryHelm(['status', RELEASE, '--namespace', SYSTEM]);
+    if (code === 0) return;
+    const values = this.config.values.flatMap((file) => ['--values', file]);
+    const target = ['--namespace', SYSTEM, '--create-namespace', '--wait', '--timeout', '3m'];
+    await this.helm(['install', RELEASE, CHART, ...target, ...values]);
+  }
+
   /** For a message: what the namespace looks like. */
   async describe(namespace: string): Promise<string> {
     const parts = [
