@@ -7,7 +7,8 @@ import { parseArgs } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 
 const root = path.join(import.meta.dirname, '..');
-const { values } = parseArgs({ options: { out: { type: 'string' } } });
+// `--node`: where the Node.js stands that is to run it, for a place without /usr/bin/env.
+const { values } = parseArgs({ options: { out: { type: 'string' }, node: { type: 'string' } } });
 const out = values.out ?? path.join(root, 'dist');
 
 await rm(out, { recursive: true, force: true });
@@ -42,7 +43,7 @@ process.stdout.write(`weir.mjs and its chunks: ${Math.round(bytes / 1024)} KiB\n
 /** Says in words what an older Node would say as a syntax error; starts with the first line of cli/main.ts. */
 async function launcher(): Promise<string> {
   const [first = ''] = (await readFile(path.join(root, 'cli', 'main.ts'), 'utf8')).split('\n', 1);
-  return `${first}
+  return `${values.node === undefined ? first : withInterpreter(first, values.node)}
 if (Number.parseInt(process.versions.node, 10) < 26) {
   console.error('weir: needs Node.js >= 26, this is ' + process.versions.node + ' (' + process.execPath + ')');
   process.exitCode = 1;
@@ -50,6 +51,13 @@ if (Number.parseInt(process.versions.node, 10) < 26) {
   await import('./main.mjs');
 }
 `;
+}
+
+/** The kernel hands one argument to the interpreter, and more in one piece: there may be one flag. */
+function withInterpreter(first: string, node: string): string {
+  const [, flag] = /^#!\/usr\/bin\/env -S node (--\S+)$/.exec(first) ?? [];
+  if (flag === undefined) throw new Error(`cli/main.ts begins with more than one flag: ${first}`);
+  return `#!${node} ${flag}`;
 }
 
 /** Puts the Lua script's text where sidecar/store/script-source.ts would read the file. */

@@ -10,7 +10,8 @@ import { readClusterConfig } from '../../test/cluster/config.ts';
 import { openControlPlane } from '../../test/cluster/control-plane.ts';
 import { ExternalCluster } from '../../test/cluster/external-cluster.ts';
 import { FakeKubelet } from '../../test/cluster/fake-kubelet.ts';
-import { openClients, type Say } from '../../test/cluster/programs.ts';
+import type { Say } from '../../test/cluster/kept-folder.ts';
+import { openClients } from '../../test/cluster/programs.ts';
 
 const KIND_NAME = 'weir-dev';
 

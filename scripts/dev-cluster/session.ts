@@ -1,6 +1,6 @@
 import type { Cluster } from '../../test/cluster/cluster.ts';
 import { installCrds } from '../../test/cluster/crd-installation.ts';
-import type { Say } from '../../test/cluster/programs.ts';
+import type { Say } from '../../test/cluster/kept-folder.ts';
 import { openDevCluster, type DevCluster } from './cluster-choice.ts';
 
 /** Something that runs from the checkout beside the cluster for as long as the session lasts. */

@@ -24,7 +24,8 @@ import { exchangeJson } from './json-exchange.ts';
 import { textAt } from './json-value.ts';
 import { runKubectl, type KubectlOptions, type KubectlResult } from './kubectl.ts';
 import { freeServerPort } from './port.ts';
-import { openPrograms, type Programs, type Say } from './programs.ts';
+import type { Say } from './kept-folder.ts';
+import { openPrograms, type Programs } from './programs.ts';
 
 /** 4 to 9 s were seen with both cores busy; page caches may be cold. */
 const START_TIMEOUT_MS = 90_000;

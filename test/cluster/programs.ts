@@ -4,10 +4,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { access, chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
-import { lockFile } from './file-lock.ts';
+import { hashOf, makeOnce, type Say } from './kept-folder.ts';
 import { readZipEntry } from './zip-archive.ts';
 
 const SOURCES = path.join(import.meta.dirname, 'control-plane');
@@ -38,8 +38,6 @@ export interface Programs {
   readonly kubectl: string;
   readonly helm: string;
 }
-
-export type Say = (sentence: string) => void;
 
 /** The programs, made first where they are missing (6 minutes on two cores). Rejects with what is needed for that. */
 export async function openPrograms(home: string, say: Say): Promise<Programs> {
@@ -73,49 +71,9 @@ export async function openClients(
   return { kubectl: path.join(folder, 'kubectl'), helm };
 }
 
-interface Shelf {
-  readonly folder: string;
-  readonly say: Say;
-}
-
-/** Runs `make` in a draft folder that becomes `folder` whole or not at all. */
-async function makeOnce(
-  { folder, say }: Shelf,
-  result: string,
-  make: (draft: string) => Promise<void>,
-): Promise<void> {
-  if (await exists(result)) return;
-  await mkdir(path.dirname(folder), { recursive: true });
-  await using stack = new AsyncDisposableStack();
-  const onWait = (owner: number): void => {
-    say(`process ${owner} is making ${path.basename(folder)}; waiting for it`);
-  };
-  stack.use(await lockFile(`${folder}.lock`, onWait));
-  if (await exists(result)) return;
-  const draft = await mkdtemp(`${folder}.`);
-  try {
-    await make(draft);
-    await rm(folder, { recursive: true, force: true });
-    await rename(draft, folder);
-  } finally {
-    await rm(draft, { recursive: true, force: true });
-  }
-}
-
-async function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
-}
-
 async function sourcesHash(): Promise<string> {
   const texts = SOURCE_FILES.map((file) => readFile(path.join(SOURCES, file), 'utf8'));
   return hashOf([process.platform, process.arch, LINKER_FLAGS, ...(await Promise.all(texts))]);
-}
-
-function hashOf(parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
 }
 
 async function buildControlPlane(target: string, say: Say): Promise<void> {
