@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { format } from 'prettier';
 import { CRD_NAME, renderCrd } from '../crds/crd.ts';
 import { writeCrdTemplate } from './chart/crd-template.ts';
+import { writeDashboard } from './chart/dashboard.ts';
 import { writeValues, writeValuesSchema } from './chart/values-file.ts';
 import { writeChartPage } from './reference/chart.ts';
 import { writeCommandLine } from './reference/command-line.ts';
@@ -30,6 +31,7 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   'charts/weir/templates/crds.yaml': writeCrdTemplate,
   'charts/weir/values.yaml': writeValues,
   'charts/weir/values.schema.json': writeValuesSchema,
+  'charts/weir/files/dashboard.json': writeDashboard,
   'charts/weir/README.md': () => page(writeChartPage()),
 };
 

@@ -103,7 +103,11 @@ export function imageValues(
     {
       path: `${path}.tag`,
       value: tag,
-      schema: named('^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$'),
+      // `--set …tag=1` is a number.
+      schema: {
+        type: ['string', 'integer'],
+        pattern: '^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$',
+      },
       about: tag === '' ? "Empty: the chart's `appVersion`" : 'Its version',
     },
     {

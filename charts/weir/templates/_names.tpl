@@ -59,7 +59,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- if .image.digest -}}
 {{- printf "%s@%s" $name .image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $name (.image.tag | default .root.Chart.AppVersion) -}}
+{{- printf "%s:%s" $name (.image.tag | default .root.Chart.AppVersion | toString) -}}
 {{- end -}}
 {{- end -}}
 
