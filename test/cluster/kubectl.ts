@@ -30,7 +30,7 @@ export async function runKubectl(
   { input = '' }: KubectlOptions = {},
 ): Promise<KubectlResult> {
   const flags = [`--kubeconfig=${kubeconfig}`, `--cache-dir=${cacheFolder}`];
-  const child = spawn(program, [...args, ...flags], { timeout: TIMEOUT_MS });
+  const child = spawn(program, [...flags, ...args], { timeout: TIMEOUT_MS });
   const ended = once(child, 'close') as Promise<[number | null]>;
   // It may end without having read everything.
   child.stdin.on('error', () => undefined);

@@ -12,7 +12,7 @@ import type { ControlPlaneSite } from '../control-plane-flags.ts';
 import { lockFile } from '../file-lock.ts';
 import { guardFolder } from '../guarded-process.ts';
 import { listAt, textAt } from '../json-value.ts';
-import type { Say } from '../programs.ts';
+import type { Say } from '../kept-folder.ts';
 import { Containerd } from './containerd.ts';
 import { CGROUP, Namespaces } from './namespaces.ts';
 import { families, joined, NODE_NAME } from './network.ts';

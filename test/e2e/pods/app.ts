@@ -1,23 +1,34 @@
 // An application as users run them, inside a pod: HTTP on each address of LISTEN (`0.0.0.0:8080,127.0.0.1:9090`), and
-// gRPC's health service on each of LISTEN_GRPC. On SIGTERM it finishes what it has and ends; with EXIT=at-once it ends.
-import { createServer, type Server } from 'node:http';
+// gRPC's health service on each of LISTEN_GRPC, HTTPS with /tls on each of LISTEN_TLS. On SIGTERM it finishes what it has and ends; with EXIT=at-once it ends.
+import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer as createTlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import process from 'node:process';
 
-const { LISTEN = '0.0.0.0:8080', LISTEN_GRPC = '', EXIT, JOB_SECONDS } = process.env;
+const {
+  LISTEN = '0.0.0.0:8080',
+  LISTEN_GRPC = '',
+  LISTEN_TLS = '',
+  EXIT,
+  JOB_SECONDS,
+} = process.env;
 const counts = new Map<string, number>();
 
-function openHttp(): Server {
-  return createServer((request, response) => {
-    const { url = '/', headers } = request;
-    const path = url.split('?', 1)[0] ?? url;
-    const isProbe = (headers['user-agent'] ?? '').startsWith('kube-probe');
-    const key = isProbe ? `probe ${path}` : path;
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-    if (path === '/counts') response.end(JSON.stringify(Object.fromEntries(counts)));
-    else response.end(`${hostname()}\n`);
-  });
+const answer: RequestListener = (request, response) => {
+  const { url = '/', headers } = request;
+  const path = url.split('?', 1)[0] ?? url;
+  const isProbe = (headers['user-agent'] ?? '').startsWith('kube-probe');
+  const key = isProbe ? `probe ${path}` : path;
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+  if (path === '/counts') response.end(JSON.stringify(Object.fromEntries(counts)));
+  else response.end(`${hostname()}\n`);
+};
+
+function openTls(): ReturnType<typeof createTlsServer> {
+  const [cert, key] = ['/tls/tls.crt', '/tls/tls.key'].map((file) => readFileSync(file));
+  return createTlsServer({ cert, key }, answer);
 }
 
 /** grpc.health.v1.Health/Check: SERVING, whatever is asked. */
@@ -38,7 +49,8 @@ function openGrpc(): ReturnType<typeof createHttp2Server> {
 }
 
 const servers = [
-  ...addresses(LISTEN).map((address) => openHttp().listen(address)),
+  ...addresses(LISTEN).map((address) => createServer(answer).listen(address)),
+  ...addresses(LISTEN_TLS).map((address) => openTls().listen(address)),
   ...addresses(LISTEN_GRPC).map((address) => openGrpc().listen(address)),
 ];
 

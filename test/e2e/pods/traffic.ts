@@ -32,6 +32,8 @@ export interface TrafficResult {
   /** How many 2xx answers each body came in. */
   readonly bodies: Readonly<Record<string, number>>;
   readonly milliseconds: number;
+  /** Of the answered requests, the one that took longest. */
+  readonly slowestMs: number;
   /** The first few that went wrong, with the time since the start. */
   readonly examples: readonly string[];
 }
@@ -45,6 +47,7 @@ class Client {
   readonly #bodies = new Map<string, number>();
   readonly #examples: string[] = [];
   readonly #started = Date.now();
+  #slowestMs = 0;
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
 
@@ -55,6 +58,7 @@ class Client {
 
   async ask(agent: Agent, kind: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
+    const begun = Date.now();
     const asked = request(this.#url, { agent, headers: this.#headers, timeout: TIMEOUT_MS });
     asked.on('timeout', () => asked.destroy(new Error('timeout')));
     asked.on('error', (error: NodeJS.ErrnoException) => {
@@ -70,6 +74,7 @@ class Client {
         const { statusCode = 0, complete } = response;
         if (!complete) this.#fail('the body broke off', kind);
         else this.#answer(statusCode, body.trim(), kind);
+        this.#slowestMs = Math.max(this.#slowestMs, Date.now() - begun);
         resolve(undefined);
       });
     });
@@ -83,6 +88,7 @@ class Client {
       failures: Object.fromEntries(this.#failures),
       bodies: Object.fromEntries(this.#bodies),
       milliseconds: Date.now() - this.#started,
+      slowestMs: this.#slowestMs,
       examples: this.#examples,
     };
   }

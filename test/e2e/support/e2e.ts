@@ -105,6 +105,7 @@ export class E2e implements AsyncDisposable {
   /** A namespace with a client in it; gone, without waiting, when disposed of. */
   async namespace(name: string, labels: Readonly<Record<string, string>> = {}): Promise<Room> {
     const metadata = { name, labels };
+    await this.#untilGone(name);
     await this.apply({ apiVersion: 'v1', kind: 'Namespace', metadata });
     const data = {
       'app.ts': await readFile(path.join(POD_FILES, 'app.ts'), 'utf8'),
@@ -115,6 +116,13 @@ export class E2e implements AsyncDisposable {
     await room.apply(scripts, room.pod(CLIENT, { command: ['node', '-e', IDLE] }));
     await this.kubectl(['wait', '-n', name, 'pod', CLIENT, '--for=condition=Ready', WAIT]);
     return room;
+  }
+
+  /** One that an earlier run left may still be on its way out. */
+  async #untilGone(namespace: string): Promise<void> {
+    const found = await this.get('default', `namespace/${namespace}`);
+    if (textAt(found, 'status', 'phase') !== 'Terminating') return;
+    await this.kubectl(['wait', `namespace/${namespace}`, '--for=delete', WAIT]);
   }
 
   async helm(args: readonly string[]): Promise<string> {
@@ -221,6 +229,21 @@ export class Room implements AsyncDisposable {
         return JSON.parse(stdout) as TrafficResult;
       },
     };
+  }
+
+  /** What a server answers to each text, sent on a connection of its own until the server ends it. */
+  async speak(host: string, port: number, texts: readonly string[]): Promise<readonly string[]> {
+    const script = `
+      const { connect } = require('node:net');
+      const speak = (text) => new Promise((resolve) => {
+        let heard = '';
+        const socket = connect(${port}, ${JSON.stringify(host)}, () => socket.write(text));
+        socket.setTimeout(10_000, () => socket.destroy());
+        socket.on('data', (bytes) => (heard += bytes)).on('error', () => {}).on('close', () => resolve(heard));
+      });
+      Promise.all(${JSON.stringify(texts)}.map(speak)).then((all) => console.log(JSON.stringify(all)));`;
+    const command = ['exec', '-n', this.name, CLIENT, '--', 'node', '-e', script];
+    return JSON.parse(await this.e2e.kubectl(command)) as string[];
   }
 
   async untilPolicy(name: string, holds: (policy: unknown) => boolean): Promise<unknown> {

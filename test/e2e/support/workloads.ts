@@ -39,8 +39,10 @@ export function podTemplate(room: Room, app: string, options: AppOptions = {}): 
   };
 }
 
+/** Asked every second. */
 export function probe(check: Plain): Plain {
-  return { ...check, periodSeconds: 1, failureThreshold: 3 };
+  // A machine with two busy cores is slow at times; a probe that is refused stays refused.
+  return { periodSeconds: 1, timeoutSeconds: 3, failureThreshold: 20, ...check };
 }
 
 export function deployment(room: Room, app: string, options: AppOptions = {}): object {
@@ -76,11 +78,14 @@ export function service(app: string, ports: readonly Plain[], more: Plain = {}):
 
 export interface PolicyOptions {
   readonly capacity?: number;
+  /** What happens to who sends no `X-Client`; they share one bucket unless given. */
+  readonly onMissingKey?: 'Shared' | 'Skip';
   readonly more?: Plain;
 }
 
-/** `capacity` requests an hour for each value of `X-Client`; who sends none shares one bucket. */
-export function policy(app: string, { capacity = 3, more = {} }: PolicyOptions = {}): object {
+/** `capacity` requests an hour for each value of `X-Client`. */
+export function policy(app: string, options: PolicyOptions = {}): object {
+  const { capacity = 3, onMissingKey = 'Shared', more = {} } = options;
   return {
     ...{ apiVersion: 'weir.dev/v1alpha1', kind: 'RateLimitPolicy', metadata: { name: app } },
     spec: {
@@ -89,7 +94,7 @@ export function policy(app: string, { capacity = 3, more = {} }: PolicyOptions =
         {
           name: 'per-client',
           key: [{ header: { name: 'X-Client' } }],
-          onMissingKey: 'Shared',
+          onMissingKey,
           buckets: [{ capacity, refill: { tokens: capacity, every: '1h' } }],
         },
       ],
