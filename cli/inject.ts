@@ -166,6 +166,7 @@ async function configOf(options: InjectOptions, version: string): Promise<Inject
   return {
     ...{ version, image, redirectImage, imagePullSecrets: [], operatorUrl, operatorCa, mode },
     ...{ serverMinor: Number(minor), onNoConfig: 'deny', logLevel: 'info', drainSeconds: 5 },
+    workers: 0,
     resources: {
       requests: { cpu: '20m', memory: '128Mi' },
       limits: { memory: '256Mi' },

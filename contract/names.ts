@@ -13,6 +13,7 @@ export const annotations = {
   onNoConfig: 'weir.dev/on-no-config',
   image: 'weir.dev/image',
   logLevel: 'weir.dev/log-level',
+  workers: 'weir.dev/workers',
   cpuRequest: 'weir.dev/cpu-request',
   cpuLimit: 'weir.dev/cpu-limit',
   memoryRequest: 'weir.dev/memory-request',

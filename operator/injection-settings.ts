@@ -35,6 +35,7 @@ export function injectionConfigOf(
     mode: config.mode,
     onNoConfig: config.onNoConfig,
     logLevel: config.sidecarLogLevel,
+    workers: config.sidecarWorkers,
     drainSeconds: config.drainSeconds,
   };
 }

@@ -56,6 +56,7 @@ export interface OperatorConfig {
   readonly mode: 'auto' | 'takeover' | 'redirect';
   readonly onNoConfig: 'deny' | 'allow';
   readonly drainSeconds: number;
+  readonly sidecarWorkers: number;
   readonly sidecarLogLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly sidecarCpuRequest: string;
   readonly sidecarCpuLimit: string;
@@ -244,6 +245,14 @@ const table: SettingsTable<OperatorConfig> = {
     summary: 'error, warn, info or debug, for pods that do not say',
     written: 'info',
     parse: parseChoice(LEVELS),
+    ...one,
+  },
+  sidecarWorkers: {
+    placeholder: 'N',
+    summary:
+      'worker processes of a sidecar, behind a parent that restarts them; 0 = one process, for pods that do not say',
+    written: '0',
+    parse: parseInteger(0, 16),
     ...one,
   },
   sidecarCpuRequest: {

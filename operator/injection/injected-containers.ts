@@ -105,6 +105,9 @@ function environment(plan: SidecarPlan): readonly Variable[] {
     WEIR_UPSTREAM: listeners.map(([, port]) => `${host}:${port}`).join(','),
     WEIR_ADMIN: `[::]:${plan.adminPort}`,
     WEIR_LOG_LEVEL: settings.logLevel,
+    ...(settings.workers === 0
+      ? {}
+      : { WEIR_WORKERS: String(settings.workers), WEIR_SUPERVISE: 'true' }),
     ...(plan.appProbes.length === 0 ? {} : { WEIR_APP_PROBES: encodeAppProbes(plan.appProbes) }),
     // A duration is at least a second; the kubelet ends the process when the pod's own time is over.
     WEIR_GRACE: `${Math.min(Math.max(1, grace), GRACE_SECONDS_MAX)}s`,

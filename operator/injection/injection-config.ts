@@ -33,6 +33,8 @@ export interface InjectionConfig {
   readonly mode: InterceptionMode | 'auto';
   readonly onNoConfig: OnNoConfig;
   readonly logLevel: string;
+  /** For pods that do not say; 0 = one process without a parent. */
+  readonly workers: number;
   /** For pods whose app has no preStop hook; 0 leaves apps alone. */
   readonly drainSeconds: number;
 }

@@ -587,6 +587,7 @@ describe('refusals', () => {
       'weir.dev/on-no-config': ['open'],
       'weir.dev/image': ['', 'a b', 'x'.repeat(256)],
       'weir.dev/log-level': ['trace'],
+      'weir.dev/workers': ['-1', '17', 'two'],
       'weir.dev/cpu-request': ['0', '1e3', '-1', '100Mi'],
       'weir.dev/cpu-limit': ['fast'],
       'weir.dev/memory-request': ['64MiB', '0'],
@@ -608,6 +609,16 @@ describe('refusals', () => {
     }
     const bound = run(annotated({ 'weir.dev/drain-seconds': String(DRAIN_SECONDS_MAX) }));
     assert.equal(reasonOf(bound), 'injected');
+  });
+
+  it('put workers behind a parent where that is asked for', () => {
+    const given = (workers: string): readonly unknown[] => {
+      const set = variables(inject(annotated({ 'weir.dev/workers': workers })).pod);
+      return [set.get('WEIR_WORKERS'), set.get('WEIR_SUPERVISE')];
+    };
+
+    assert.deepEqual(given('2'), ['2', 'true']);
+    assert.deepEqual(given('0'), [undefined, undefined]);
   });
 
   it('name two values that contradict each other', () => {

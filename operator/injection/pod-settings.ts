@@ -20,6 +20,8 @@ export interface PodSettings {
   readonly onNoConfig: OnNoConfig;
   readonly image: string;
   readonly logLevel: string;
+  /** 0 = one process; else so many behind a parent that keeps the listener. */
+  readonly workers: number;
   readonly cpuRequest?: string;
   readonly cpuLimit?: string;
   readonly memoryRequest?: string;
@@ -34,6 +36,8 @@ export type ReadSettings =
 export const PORTS_MAX = 16;
 /** Five minutes: a hook that waits longer only delays the end of pods. */
 export const DRAIN_SECONDS_MAX = 300;
+/** More than a sidecar ever has processors. */
+export const WORKERS_MAX = 16;
 /** Of a container image's reference, as the API server takes it. */
 export const IMAGE_LENGTH_MAX = 255;
 
@@ -89,10 +93,7 @@ export const annotationRules: Rules = {
   drainSeconds: {
     values: `whole seconds from 0 to ${DRAIN_SECONDS_MAX}; 0 leaves the app's containers alone`,
     fallback: '`5`, or what the operator was given',
-    parse: (text) => {
-      const seconds = /^[0-9]{1,3}$/.test(text) ? Number(text) : NaN;
-      return seconds <= DRAIN_SECONDS_MAX ? seconds : undefined;
-    },
+    parse: upTo(DRAIN_SECONDS_MAX),
   },
   probes: {
     values: '`kubelet`, or `sidecar`: it asks the app on 127.0.0.1 when the kubelet asks it',
@@ -117,6 +118,11 @@ export const annotationRules: Rules = {
     fallback: '`info`, or what the operator was given',
     parse: oneOf(['error', 'warn', 'info', 'debug']),
   },
+  workers: {
+    values: `\`0\`: one process, which the kubelet restarts; to \`${WORKERS_MAX}\`: so many behind a parent that restarts them`,
+    fallback: '`0`, or what the operator was given',
+    parse: upTo(WORKERS_MAX),
+  },
   cpuRequest: cpu('what the operator was given'),
   cpuLimit: cpu('none, unless a container of the app has one'),
   memoryRequest: memory('what the operator was given'),
@@ -125,7 +131,15 @@ export const annotationRules: Rules = {
 
 const FIELDS: readonly SettingField[] = [
   ...(['ports', 'mode', 'native', 'upstreamHost', 'drainSeconds', 'onNoConfig', 'image'] as const),
-  ...(['probes', 'logLevel', 'cpuRequest', 'cpuLimit', 'memoryRequest', 'memoryLimit'] as const),
+  ...([
+    'probes',
+    'logLevel',
+    'workers',
+    'cpuRequest',
+    'cpuLimit',
+    'memoryRequest',
+    'memoryLimit',
+  ] as const),
 ];
 
 /** Reads the annotations over the operator's own settings. */
@@ -147,10 +161,10 @@ export function readSettings(
 }
 
 function defaultsOf(config: InjectionConfig): PodSettings {
-  const { mode, drainSeconds, onNoConfig, image, logLevel } = config;
+  const { mode, drainSeconds, onNoConfig, image, logLevel, workers } = config;
   return {
     ...{ mode, native: 'auto', upstreamHost: '127.0.0.1', probes: 'kubelet' },
-    ...{ drainSeconds, onNoConfig, image, logLevel },
+    ...{ drainSeconds, onNoConfig, image, logLevel, workers },
   };
 }
 
@@ -184,6 +198,13 @@ function oneOf<Choice extends string>(
   choices: readonly Choice[],
 ): (text: string) => Choice | undefined {
   return (text) => choices.find((choice) => choice === text);
+}
+
+function upTo(most: number): (text: string) => number | undefined {
+  return (text) => {
+    const number = /^[0-9]{1,3}$/.test(text) ? Number(text) : NaN;
+    return number <= most ? number : undefined;
+  };
 }
 
 function parsePorts(text: string): PortChoice[] | undefined {

@@ -285,6 +285,13 @@ export const sidecarSection: Section = {
       about: 'How long an app without a `preStop` hook of its own sleeps before it ends; 0: not',
     },
     {
+      path: 'sidecar.workers',
+      value: 0,
+      schema: integer(0, 16),
+      about:
+        'Worker processes behind a parent that restarts a crashed one at once (some 45 MiB more); 0: one process, which the kubelet restarts',
+    },
+    {
       path: 'sidecar.logLevel',
       value: 'info',
       schema: logLevel,

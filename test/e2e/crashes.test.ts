@@ -48,7 +48,7 @@ describe('a crash', () => {
     await room.apply(
       service(name, [{ port: 80, targetPort: 'http' }]),
       policy(name, { onMissingKey: 'Skip' }),
-      deployment(room, name, { annotations: { [annotations.mode]: 'takeover' } }),
+      deployment(room, name, { annotations: { [annotations.workers]: '1' } }),
     );
     await e2e.rolledOut(room.name, `deployment/${name}`);
     await room.untilPolicy(name, (one) => conditionOf(one, 'Enforced') === 'True/Enforced');

@@ -25,6 +25,7 @@ export function injectionConfig(changes: Partial<InjectionConfig> = {}): Injecti
     onNoConfig: 'deny',
     logLevel: 'info',
     drainSeconds: 5,
+    workers: 0,
     ...changes,
   };
 }
@@ -186,6 +187,7 @@ const annotationChoices = fc.record(
     'weir.dev/mode': fc.constantFrom('auto', 'takeover', 'redirect'),
     'weir.dev/native': fc.constantFrom('auto', 'true', 'false'),
     'weir.dev/drain-seconds': fc.constantFrom('0', '1', '7', '300'),
+    'weir.dev/workers': fc.constantFrom('0', '1', '16'),
     'weir.dev/ports': fc.constantFrom('http', 'http', '8080'),
     'weir.dev/probes': fc.constantFrom('kubelet', 'sidecar'),
     'weir.dev/memory-request': fc.constantFrom('64Mi', '1Gi'),

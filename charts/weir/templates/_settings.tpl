@@ -27,6 +27,7 @@
   "WEIR_MODE" $sidecar.mode
   "WEIR_ON_NO_CONFIG" $sidecar.onNoConfig
   "WEIR_DRAIN_SECONDS" (int $sidecar.drainSeconds | toString)
+  "WEIR_SIDECAR_WORKERS" (int $sidecar.workers | toString)
   "WEIR_SIDECAR_LOG_LEVEL" $sidecar.logLevel
   "WEIR_SIDECAR_CPU_REQUEST" (toString $sidecar.resources.requests.cpu)
   "WEIR_SIDECAR_CPU_LIMIT" (toString $sidecar.resources.limits.cpu)
