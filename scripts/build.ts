@@ -36,6 +36,8 @@ const result = await build({
 });
 await writeFile(path.join(out, 'weir.mjs'), await launcher());
 await chmod(path.join(out, 'weir.mjs'), 0o755);
+// Its own first line makes esbuild mark it as a program, which only the launcher is.
+await chmod(path.join(out, 'main.mjs'), 0o644);
 const bytes = Object.values(result.metafile.outputs).reduce((sum, one) => sum + one.bytes, 0);
 await writeFile(path.join(out, 'meta.json'), JSON.stringify(result.metafile));
 process.stdout.write(`weir.mjs and its chunks: ${Math.round(bytes / 1024)} KiB\n`);

@@ -7,6 +7,7 @@ const path = require('node:path');
 
 const root = path.join(__dirname, '..');
 const wantsRedis = process.argv.includes('--redis');
+const wantsNode = process.argv.includes('--e2e');
 
 function main() {
   const missing = [];
@@ -20,6 +21,7 @@ function main() {
   }
   if (missing.length > 0) bring(missing);
   if (wantsRedis && wantsIptables()) bringIfPossible(IPTABLES);
+  if (wantsNode) bringNodePrograms();
   if (!pinnedNodeRuns()) {
     fail(
       `Node 26 is needed. On Linux (x64, arm64) it comes with \`npm ci\`; elsewhere install Node >= 26 yourself. ` +
@@ -56,6 +58,26 @@ function wantsIptables() {
   return !has('iptables-nft') || !has('ip');
 }
 
+/** What builds the images and runs pods; each by a file that tells whether it is there. */
+const NODE_PROGRAMS = [
+  { debian: 'docker.io', has: 'dockerd', why: 'it builds the images, as a process of our own' },
+  { debian: 'containerd', has: 'containerd', why: 'it runs the pods of the tests' },
+  { debian: 'runc', has: 'runc', why: 'it starts containers' },
+  { debian: 'containernetworking-plugins', has: '/usr/lib/cni/bridge', why: 'it connects pods' },
+  { debian: 'iptables', has: 'iptables-nft', why: 'the redirect rules are written with it' },
+  { debian: 'nftables', has: 'nft', why: 'Services of the test cluster are rules of nftables' },
+  { debian: 'iproute2', has: 'ip', why: 'the network of the test cluster is made with it' },
+];
+
+/** Only root can start them; for others the suites that need them say so. */
+function bringNodePrograms() {
+  if (process.platform !== 'linux' || process.getuid() !== 0) return;
+  const folders = [...(process.env.PATH || '').split(path.delimiter), '/usr/sbin', '/sbin'];
+  const isThere = (name) => folders.some((folder) => fs.existsSync(path.resolve(folder, name)));
+  const missing = NODE_PROGRAMS.filter(({ has }) => !isThere(has));
+  if (missing.length > 0) bringIfPossible(missing);
+}
+
 function bringIfPossible(missing) {
   try {
     bring(missing);
@@ -79,6 +101,22 @@ function bring(missing) {
     return;
   }
   console.error(`weir: running ${command}`);
+  withoutServices(() => install(names));
+}
+
+/** Packages like docker.io start a service when they are installed; policy-rc.d is how Debian is told not to. */
+function withoutServices(action) {
+  const policy = '/usr/sbin/policy-rc.d';
+  if (fs.existsSync(policy)) return action();
+  fs.writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    action();
+  } finally {
+    fs.rmSync(policy, { force: true });
+  }
+}
+
+function install(names) {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const quiet = { env, stdio: ['ignore', 'ignore', 'inherit'] };
   try {

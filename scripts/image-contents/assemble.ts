@@ -10,6 +10,7 @@ import {
   readdir,
   readFile,
   readlink,
+  realpath,
   symlink,
   writeFile,
 } from 'node:fs/promises';
@@ -61,7 +62,8 @@ async function assembleWeir(target: string): Promise<void> {
   await copyBundle(weir);
   await writeContents(weir, [
     ...(await npmComponents(weir)),
-    ...(await debianComponents(packages)),
+    ...(await debianComponents(inBase, base ?? '')),
+    ...(await debianComponents(packages, '/')),
   ]);
   await finish(node);
   await finish(weir);
@@ -77,7 +79,7 @@ async function assembleRedirect(target: string): Promise<void> {
   );
   for (const one of packages) await copyPackage(one, tree);
   const contents = await readContents(path.join(target, 'weir'));
-  await writeContents(tree, [...contents, ...(await debianComponents(packages))]);
+  await writeContents(tree, [...contents, ...(await debianComponents(packages, '/'))]);
   await finish(tree);
 }
 
@@ -129,28 +131,32 @@ async function nodeComponent(): Promise<Component> {
   };
 }
 
-/** Those of the base, and those whose files are added to it. */
-async function debianComponents(added: readonly DebianPackage[]): Promise<readonly Component[]> {
-  const components: Component[] = [];
-  for (const [packages, where] of [
-    [inBase, base ?? ''],
-    [added, '/'],
-  ] as const) {
-    for (const { name, version, architecture } of packages) {
-      const file = `${DOC}/${name}/copyright`;
-      const copyright = await readFile(path.join(where, file), 'utf8').catch(() => undefined);
-      if (copyright === undefined)
-        throw new Error(`Debian's ${name} ${version} comes without ${file}`);
-      const purl = `pkg:deb/${distribution.id}/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
-      components.push({
-        ...{ kind: 'library', name, version },
-        purl: `${purl}?arch=${architecture}&distro=${distribution.id}-${distribution.version}`,
-        licence: licencesOf(copyright) ?? `as ${file} says`,
-        licenceFile: file,
-      });
-    }
-  }
-  return components;
+/** `where` is the root of the file system that the packages are in. */
+async function debianComponents(
+  packages: readonly DebianPackage[],
+  where: string,
+): Promise<readonly Component[]> {
+  return Promise.all(packages.map(async (one) => debianComponent(one, where)));
+}
+
+async function debianComponent(
+  { name, version, architecture }: DebianPackage,
+  where: string,
+): Promise<Component> {
+  const file = path.join(where, DOC, name, 'copyright');
+  // Packages of one source share a folder: one of them has the file, the others a link to the folder.
+  const found = await realpath(file).catch(() => undefined);
+  if (found === undefined) throw new Error(`Debian's ${name} ${version} comes without ${file}`);
+  // What is added gets a file of its own instead of the link.
+  const licenceFile =
+    where === '/' ? `${DOC}/${name}/copyright` : path.join('/', path.relative(where, found));
+  const { id, version: release } = distribution;
+  const purl = `pkg:deb/${id}/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
+  return {
+    ...{ kind: 'library', name, version, licenceFile },
+    purl: `${purl}?arch=${architecture}&distro=${id}-${release}`,
+    licence: licencesOf(await readFile(found, 'utf8')) ?? `as ${licenceFile} says`,
+  };
 }
 
 async function copyPackage({ name, paragraph }: DebianPackage, tree: string): Promise<void> {

@@ -42,15 +42,26 @@ export async function readSavedImage(
   file: string,
   sizes: LayerSizes = new Map(),
 ): Promise<SavedImage> {
+  const { tags, config, layerNames } = await readSavedConfig(file);
+  const wanted = new Map(
+    layerNames.map((name, index) => [name, config.rootfs.diff_ids[index] ?? name]),
+  );
+  return { tags, config, layers: await measureLayers(file, wanted, sizes) };
+}
+
+/** What the image says of itself; its layers are not looked into, which takes seconds. */
+export async function readSavedConfig(file: string): Promise<SavedConfig> {
   const documents = await readDocuments(file);
   const [manifest] = JSON.parse(documents.get('manifest.json') ?? '[]') as readonly Manifest[];
   if (manifest === undefined) throw new Error(`${file} is no image as docker save writes it`);
   const config = JSON.parse(documents.get(manifest.Config) ?? '') as ImageConfig;
-  const wanted = new Map(
-    manifest.Layers.map((name, index) => [name, config.rootfs.diff_ids[index] ?? name]),
-  );
-  const layers = await measureLayers(file, wanted, sizes);
-  return { tags: manifest.RepoTags ?? [], config, layers };
+  return { tags: manifest.RepoTags ?? [], config, layerNames: manifest.Layers };
+}
+
+export interface SavedConfig {
+  readonly tags: readonly string[];
+  readonly config: ImageConfig;
+  readonly layerNames: readonly string[];
 }
 
 interface Manifest {

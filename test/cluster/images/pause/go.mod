@@ -1,0 +1,3 @@
+module weir.dev/pause
+
+go 1.24
