@@ -1,6 +1,6 @@
 // Builds the three images and keeps them under the cache folder for as long as what they are made of stays the same.
 import { spawnSync } from 'node:child_process';
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readClusterConfig } from '../../test/cluster/config.ts';
 import { hashOf, makeOnce, type Say } from '../../test/cluster/kept-folder.ts';
@@ -59,12 +59,25 @@ export async function buildImages(options: BuildOptions): Promise<BuiltImages> {
     await buildAll({ docker, context, version, revision, bases, say }, draft);
     const built = await describeAll(draft, version);
     await writeFile(path.join(draft, 'images.json'), JSON.stringify(built));
+    await removeOld(home);
   });
   return copyOut(JSON.parse(await readFile(record, 'utf8')) as BuiltImages, folder, out);
 }
 
 function tagOf(target: Target, version: string): string {
   return `weir.dev/${target}:${version}`;
+}
+
+const KEPT_MS = 24 * 3_600_000;
+
+/** Half a gigabyte each; what was made today may be about to be read. */
+async function removeOld(home: string): Promise<void> {
+  for (const name of await readdir(home)) {
+    if (!/^images-[0-9a-f]+$/.test(name)) continue;
+    const folder = path.join(home, name);
+    const { mtimeMs } = await stat(folder);
+    if (Date.now() - mtimeMs > KEPT_MS) await rm(folder, { recursive: true, force: true });
+  }
 }
 
 interface Build {

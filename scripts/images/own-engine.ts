@@ -10,7 +10,7 @@ import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lockFile } from '../../test/cluster/file-lock.ts';
 import { guardFolder, GuardedProcess } from '../../test/cluster/guarded-process.ts';
-import type { Say } from '../../test/cluster/kept-folder.ts';
+import { hashOf, type Say } from '../../test/cluster/kept-folder.ts';
 import { environmentWith, searchPath } from './config.ts';
 
 const START_TIMEOUT_MS = 60_000;
@@ -69,7 +69,8 @@ export async function openOwnEngine(home: string, say: Say): Promise<OwnEngine> 
   const state = await mkdtemp(path.join(tmpdir(), 'weir-engine-'));
   stack.defer(() => rm(state, { recursive: true, force: true }));
   stack.use(guardFolder(state));
-  const cgroup = path.basename(state);
+  // One name for all runs: a killed one leaves empty groups, which the next one takes along at its end.
+  const cgroup = `weir-engine-${hashOf([folder])}`;
   stack.defer(() => removeCgroups(cgroup));
   const socket = `unix://${path.join(state, 'docker.sock')}`;
   const env = {
@@ -89,6 +90,8 @@ export async function openOwnEngine(home: string, say: Say): Promise<OwnEngine> 
   );
   stack.defer(() => stopInOrder(engine));
   await untilItAnswers(engine, env);
+  // Containers of a run that was killed.
+  spawnSync('docker', ['container', 'prune', '--force'], { env: environmentWith(env) });
   const resources = stack.move();
   return { env, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
