@@ -3,8 +3,9 @@
 // sessions of their own, so that Ctrl-C reaches us alone and we decide in which order they go.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, closeSync } from 'node:fs';
+import { openSync, closeSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** etcd and the API server end within 2 s of SIGTERM; what does not is killed. */
@@ -14,6 +15,8 @@ const LOG_TAIL = 4_096;
 export interface ProcessOptions {
   readonly name: string;
   readonly logFile: string;
+  /** The command only starts the program, and waits for it: signals are for that one. */
+  readonly isWrapper?: boolean;
 }
 
 export type StartProcess = (
@@ -25,11 +28,13 @@ export type StartProcess = (
 export class GuardedProcess implements AsyncDisposable {
   readonly name: string;
   readonly #logFile: string;
+  readonly #isWrapper: boolean;
   readonly #child: ChildProcess;
 
-  private constructor(child: ChildProcess, { name, logFile }: ProcessOptions) {
+  private constructor(child: ChildProcess, { name, logFile, isWrapper }: ProcessOptions) {
     this.name = name;
     this.#logFile = logFile;
+    this.#isWrapper = isWrapper === true;
     this.#child = child;
   }
 
@@ -69,18 +74,39 @@ export class GuardedProcess implements AsyncDisposable {
     if (this.hasEnded) return;
     const ended = once(this.#child, 'exit');
     const abort = new AbortController();
-    this.#child.kill(signal);
+    this.#signal(signal);
     const timeout = delay(STOP_TIMEOUT_MS, undefined, { signal: abort.signal }).then(
-      () => this.#child.kill('SIGKILL'),
-      () => false,
+      () => {
+        this.#signal('SIGKILL');
+      },
+      () => undefined,
     );
     await ended;
     abort.abort();
     await timeout;
   }
 
+  #signal(signal: NodeJS.Signals): void {
+    const programs = this.#isWrapper ? childrenOf(this.#child.pid ?? 0) : [];
+    for (const pid of programs) process.kill(pid, signal);
+    if (programs.length === 0) this.#child.kill(signal);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop('SIGKILL');
+  }
+}
+
+/** Of Linux only; none where they cannot be told. */
+export function childrenOf(pid: number): readonly number[] {
+  try {
+    const text = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, 'utf8');
+    return text
+      .split(' ')
+      .filter((one) => one !== '')
+      .map(Number);
+  } catch {
+    return [];
   }
 }
 

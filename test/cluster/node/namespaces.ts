@@ -10,10 +10,9 @@ import {
   rmdirSync,
   writeFileSync,
 } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { eventually } from '../../support/redis.ts';
-import { guardWith, GuardedProcess, type ProcessOptions } from '../guarded-process.ts';
+import { childrenOf, guardWith, GuardedProcess, type ProcessOptions } from '../guarded-process.ts';
 import { BRIDGE, families, HOST_LINK } from './network.ts';
 
 /** In every hierarchy of control groups; the kubelet's pods live in it. */
@@ -83,19 +82,21 @@ export class Namespaces implements AsyncDisposable {
       if (outer.hasEnded) throw new Error(`no namespaces: ${await outer.log()}`);
       return existsSync(ready);
     });
-    const namespaces = new Namespaces(outer, await childOf(outer), stack.move());
+    const [first] = childrenOf(outer.pid ?? 0);
+    if (first === undefined) throw new Error(`no namespaces: ${await outer.log()}`);
+    const namespaces = new Namespaces(outer, first, stack.move());
     namespaces.#connect();
     return namespaces;
   }
 
-  /** Starts a program inside. Signals do not reach it: it ends with the namespaces. */
+  /** Starts a program inside; it ends with the namespaces at the latest. */
   async start(
     program: string,
     args: readonly string[],
     options: ProcessOptions,
   ): Promise<GuardedProcess> {
     const inside = ['--target', String(this.#first), ...NAMESPACES, '--', program, ...args];
-    return GuardedProcess.start('nsenter', inside, options);
+    return GuardedProcess.start('nsenter', inside, { ...options, isWrapper: true });
   }
 
   /** Runs a program inside to its end; throws what it said when it fails. */
@@ -148,11 +149,6 @@ function runHere(program: string, args: readonly string[]): string {
   if (ran.status === 0) return ran.stdout;
   const why = ran.error?.message ?? `${ran.stdout}${ran.stderr}`.trim();
   throw new Error(`${program} ${args.join(' ')} failed: ${why}`);
-}
-
-async function childOf({ pid }: GuardedProcess): Promise<number> {
-  const children = await readFile(`/proc/${String(pid)}/task/${String(pid)}/children`, 'utf8');
-  return Number.parseInt(children, 10);
 }
 
 /** Those that were not there and are to be removed. */
