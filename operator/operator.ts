@@ -108,6 +108,7 @@ export async function openOperator(
     synced: () => synced,
     async stop() {
       readiness.stop();
+      webhook.drain();
       const shareMs = config.grace / 6;
       await pause(clock, Math.min(UNREADY_MS, shareMs), new AbortController().signal);
       await Promise.all([

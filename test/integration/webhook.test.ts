@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { request } from 'node:https';
+import { Agent, request } from 'node:https';
 import { describe, it } from 'node:test';
 import { Registry } from 'prom-client';
 import type { InjectionEvent } from '../../operator/injection/admission-review.ts';
@@ -53,13 +53,15 @@ interface Question {
   readonly method?: string;
   readonly type?: string;
   readonly ca?: string;
+  /** Keeps connections; each question has one of its own without it. */
+  readonly agent?: Agent;
 }
 
 function ask({ server, ca }: Fixture, body: string, question: Question = {}): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { path = '/mutate', method = 'POST', type = 'application/json' } = question;
   const headers = { 'content-type': type };
-  const options = { method, ca: question.ca ?? ca, headers, agent: false };
+  const options = { method, ca: question.ca ?? ca, headers, agent: question.agent ?? false };
   const sent = request(`${server.url}${path}`, options, (response) => {
     let text = '';
     response.setEncoding('utf8');
@@ -155,6 +157,22 @@ describe('the webhook', () => {
     response.resume();
     await ended;
     await assert.rejects(ask(fixture, body));
+  });
+
+  it('ends each kept connection with an answer once it drains, and takes new ones', async () => {
+    await using fixture = await openFixture();
+    const agent = new Agent({ keepAlive: true });
+    const kept = (): number => Object.values(agent.freeSockets).flat().length;
+    await ask(fixture, review(), { agent });
+    await eventually('the connection is kept', () => kept() === 1);
+
+    fixture.server.drain();
+    const over = await ask(fixture, review(), { agent });
+    await eventually('it is not kept any more', () => kept() === 0);
+    const anew = await ask(fixture, review(), { agent });
+
+    agent.destroy();
+    assert.deepEqual([over.status, anew.status], [200, 200]);
   });
 
   it('takes a new certificate without being restarted', async () => {
