@@ -26,6 +26,7 @@ const SUITES = [
   'release',
   'access',
 ].map((name) => `test/e2e/${name}.test.ts`);
+const NODE_SUITE = 'test/e2e/node.test.ts';
 /** Five rollouts of each kind under load take a quarter of an hour; what takes longer hangs. */
 const TEST_TIMEOUT_MS = 1_800_000;
 
@@ -58,15 +59,18 @@ WEIR_E2E_VALUES (a values file for the chart) and WEIR_E2E_APP_IMAGE (an image w
 
 async function main(): Promise<number> {
   const { kubeconfig } = readClusterConfig();
+  const isWhole = positionals.length === 0;
+  let worst = 0;
+  // It starts nodes of its own, and there is one at a time.
+  if (isWhole && kubeconfig === undefined) worst = await runSuite(NODE_SUITE, process.env);
   await using target = kubeconfig === undefined ? await ownNode() : await given(kubeconfig);
   const environment = {
     ...process.env,
     ...target.environment,
     WEIR_E2E_REPEAT: values.repeat,
   };
-  let worst = 0;
   // One after the other in the order above, which the test runner does not promise for several files.
-  for (const suite of positionals.length > 0 ? positionals : SUITES) {
+  for (const suite of isWhole ? SUITES : positionals) {
     worst = Math.max(worst, await runSuite(suite, environment));
   }
   if (values.keep) await untilInterrupted(environment);

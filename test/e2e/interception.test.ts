@@ -24,6 +24,8 @@ interface Row {
   /** Why the operator cannot see the bypass: it is not in any object. */
   readonly isUnseen?: boolean;
   readonly isTakeoverOnly?: boolean;
+  /** `weir.dev/ports` in redirect mode. */
+  readonly redirectPorts?: string;
 }
 
 const HEADLESS = { clusterIP: 'None' };
@@ -77,6 +79,18 @@ const ROWS: readonly Row[] = [
     app: { ports: [{ name: 'http', containerPort: 8080, hostPort: 18080 }] },
     bypass: 'hostPort',
   },
+  {
+    name: 'unnamed',
+    app: {
+      listen: '0.0.0.0:8080,0.0.0.0:9090',
+      ports: [{ name: 'http', containerPort: 8080 }, { containerPort: 9090 }],
+    },
+    // A port without a name can only be taken by its number.
+    redirectPorts: '8080,9090',
+    service: service('unnamed', [{ port: 90, targetPort: 9090 }]),
+    port: 90,
+    bypass: 'give container port 9090 a name',
+  },
   { name: 'pod-address', app: {}, bypass: 'nobody', isUnseen: true },
 ];
 
@@ -97,10 +111,13 @@ describe('a request to a pod', { concurrency: 2 }, () => {
       before(async () => {
         room = await e2e.namespace(`rows-${mode}`);
         await room.apply(
-          ...rows.flatMap(({ name, app, service: leading }) => [
+          ...rows.flatMap(({ name, app, service: leading, redirectPorts }) => [
             ...(leading === undefined ? [] : [leading]),
             policy(name),
-            deployment(room, name, { ...app, annotations: { [annotations.mode]: mode } }),
+            deployment(room, name, {
+              ...app,
+              annotations: { [annotations.mode]: mode, ...portsOf(mode, redirectPorts) },
+            }),
           ]),
         );
         for (const { name } of rows) await e2e.rolledOut(room.name, `deployment/${name}`);
@@ -118,6 +135,19 @@ describe('a request to a pod', { concurrency: 2 }, () => {
           await isAsExpected(room, row, isBypass);
         });
       }
+
+      it('passes the sidecar by through a port-forward to the pod, which is a matter of RBAC', async () => {
+        const [pod] = await e2e.pods(room.name, 'named');
+        await using forwarded = await room.forward(textAt(pod, 'metadata', 'name'), 8080);
+
+        const statuses: number[] = [];
+        for (let request = 0; request < 6; request += 1) {
+          const headers = { 'x-client': 'forwarded' };
+          statuses.push((await fetch(forwarded.url, { headers })).status);
+        }
+
+        assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200]);
+      });
 
       it('named: keeps its limit over every port and address of the pod', async () => {
         const [pod] = await e2e.pods(room.name, 'named');
@@ -389,6 +419,10 @@ describe('a request to a pod', { concurrency: 2 }, () => {
     return String(valueAt(status, 'mode'));
   }
 });
+
+function portsOf(mode: string, ports: string | undefined): Readonly<Record<string, string>> {
+  return mode === 'redirect' && ports !== undefined ? { [annotations.ports]: ports } : {};
+}
 
 /** A policy of the app's pods under another name, for these ports. */
 function selecting(app: string, ports: readonly string[]): Readonly<Record<string, unknown>> {

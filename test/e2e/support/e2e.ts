@@ -6,6 +6,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import type { Cluster } from '../../cluster/cluster.ts';
 import { listAt, textAt, valueAt } from '../../cluster/json-value.ts';
@@ -244,6 +245,25 @@ export class Room implements AsyncDisposable {
       Promise.all(${JSON.stringify(texts)}.map(speak)).then((all) => console.log(JSON.stringify(all)));`;
     const command = ['exec', '-n', this.name, CLIENT, '--', 'node', '-e', script];
     return JSON.parse(await this.e2e.kubectl(command)) as string[];
+  }
+
+  /** `kubectl port-forward` to the pod, from this machine. */
+  async forward(pod: string, port: number): Promise<AsyncDisposable & { readonly url: string }> {
+    const { kubeconfig, kubectl } = this.e2e.config;
+    const child = spawn(
+      kubectl,
+      ['port-forward', '-n', this.name, pod, `:${port}`, `--kubeconfig=${kubeconfig}`],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    const [, local = ''] = /127\.0\.0\.1:(\d+)/.exec(line) ?? [];
+    return {
+      url: `http://127.0.0.1:${local}/`,
+      [Symbol.asyncDispose]: async () => {
+        child.kill();
+        await once(child, 'exit');
+      },
+    };
   }
 
   async untilPolicy(name: string, holds: (policy: unknown) => boolean): Promise<unknown> {
