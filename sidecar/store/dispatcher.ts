@@ -73,7 +73,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     this.#counters = options.counters;
     this.#clock = options.clock;
     this.#scheduler = options.scheduler;
-    this.#breakers = new NodeBreakers(options.random, options.onTransition);
+    this.#breakers = new NodeBreakers(options, this);
     this.alarm = new Alarm(this, options.deadlineUs, options.clock, options.scheduler);
     const groups = this.#groups;
     this.leases = options.lease ? new Leases({ ...options, owner: this, groups }) : undefined;
@@ -243,6 +243,7 @@ export class Dispatcher implements CallOwner, StoreListener, PendingCount, Alarm
     }
     for (const group of this.#groups.all()) this.#expireGroup(group, nowUs, Infinity);
     this.alarm.stop();
+    this.#breakers.stop();
   }
 
   #decideNow(lane: Lane, ask: Ask, waiter: LimitWaiter): void {

@@ -11,6 +11,7 @@ import {
 } from '../../test/support/limiter-fixture.ts';
 import type { FailureMode } from '../../contract/bundle.ts';
 import { FAILURES_TO_OPEN, MAX_REST_US } from '../limiter/breaker.ts';
+import { IDLE_PROBE_MS } from './idle-probes.ts';
 import { MAX_MAINTENANCE } from './lane.ts';
 import type { BreakerTransition } from './node-breakers.ts';
 import { DEFAULT_DEADLINE_MS } from './limiter.ts';
@@ -376,6 +377,40 @@ describe('the circuit breaker', () => {
       ],
     );
     assert.deepEqual([transitions[0]?.node, transitions[0]?.detail], ['fake', 'fake down']);
+  });
+
+  test('finds out by itself that the node is back where nobody asks, and charges nothing for it', () => {
+    const bench = new LimiterBench();
+    openTheBreaker(bench);
+    const [sent, decisions] = [bench.store.sent, bench.limiter.counters.decisions];
+
+    bench.scheduler.advance(IDLE_PROBE_MS * 1_000);
+    bench.scheduler.endTurn();
+    bench.store.fail('down');
+    assert.equal(bench.limiter.breakerStates()[0]?.state, 'open');
+    bench.scheduler.advance(IDLE_PROBE_MS * 1_000);
+    bench.settle();
+
+    assert.equal(bench.limiter.breakerStates()[0]?.state, 'closed');
+    assert.equal(bench.limiter.counters.decisions, decisions + 2);
+    const waiter = bench.ask([bench.keyed(tierOf({ policy: { uid: 'other' } }), 'breaker')]);
+    bench.settle();
+    assert.equal(waiter.only.degraded, false);
+    bench.scheduler.advance(10 * IDLE_PROBE_MS * 1_000);
+    bench.settle();
+    assert.equal(bench.store.sent, sent + 3, 'it asks no more');
+  });
+
+  test('does not ask when the limiter has ended', async () => {
+    const bench = new LimiterBench();
+    openTheBreaker(bench);
+    const { sent } = bench.store;
+
+    await bench.limiter[Symbol.asyncDispose]();
+    bench.scheduler.advance(2 * IDLE_PROBE_MS * 1_000);
+    bench.settle();
+
+    assert.equal(bench.store.sent, sent);
   });
 
   test('rests again when the probe fails', () => {

@@ -1,6 +1,8 @@
 // The circuit breakers of a store's nodes, and who is told of their changes.
 import { Breaker, type BreakerState } from '../limiter/breaker.ts';
 import type { Call } from './call.ts';
+import type { Scheduler } from './clock.ts';
+import { IdleProbes, type ProbeOwner } from './idle-probes.ts';
 import type { FailureKind, StoreNode } from './store.ts';
 
 /** A change of a node's circuit breaker. */
@@ -14,10 +16,18 @@ export interface BreakerTransition {
   readonly detail: string;
 }
 
+export interface NodeBreakerOptions {
+  /** Numbers in [0, 1), for the jitter. */
+  readonly random: () => number;
+  readonly onTransition: (event: BreakerTransition) => void;
+  readonly scheduler: Scheduler;
+}
+
 export class NodeBreakers {
   readonly #breakers = new Map<StoreNode, Breaker>();
   readonly #random: () => number;
   readonly #onTransition: (event: BreakerTransition) => void;
+  readonly #idle: IdleProbes;
   readonly of = (node: StoreNode): Breaker => {
     let breaker = this.#breakers.get(node);
     if (breaker === undefined) {
@@ -27,10 +37,10 @@ export class NodeBreakers {
     return breaker;
   };
 
-  /** `random` gives numbers in [0, 1), for the jitter. */
-  constructor(random: () => number, onTransition: (event: BreakerTransition) => void) {
+  constructor({ random, onTransition, scheduler }: NodeBreakerOptions, owner: ProbeOwner) {
     this.#random = random;
     this.#onTransition = onTransition;
+    this.#idle = new IdleProbes(owner, scheduler);
   }
 
   /** The states of all nodes' breakers, for metrics. */
@@ -46,10 +56,21 @@ export class NodeBreakers {
     this.#breakers.delete(node);
   }
 
+  stop(): void {
+    this.#idle.stop();
+  }
+
   /** Tells of it if the call's breaker is not `from` any more. */
   report(call: Call, from: BreakerState, cause: FailureKind | undefined, detail: string): void {
     const to = call.breaker?.state ?? from;
     if (to === from) return;
+    if (to === 'open') this.#watch(call);
     this.#onTransition({ node: call.lane?.node.name ?? '', from, to, cause, detail });
+  }
+
+  #watch({ lane, breaker, buckets }: Call): void {
+    const [bucket] = buckets;
+    if (lane === undefined || breaker === undefined || bucket === undefined) return;
+    this.#idle.watch(breaker, lane, bucket);
   }
 }

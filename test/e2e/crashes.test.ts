@@ -86,7 +86,7 @@ describe('a crash', () => {
   }
 
   it('of one connection leaves the others alone', async () => {
-    const running = room.start({ kind: 'steady', url: url(), perSecond: 50, maxSeconds: 60 });
+    const running = await room.start({ kind: 'steady', url: url(), perSecond: 50, maxSeconds: 60 });
     const answers = await room.speak(`${name}.${room.name}`, 80, [
       'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       'NONSENSE\r\n\r\n',
@@ -101,7 +101,12 @@ describe('a crash', () => {
   });
 
   it('of the worker, twice in a minute, refuses no connection and keeps none waiting for a second', async () => {
-    const running = room.start({ kind: 'steady', url: url(), perSecond: 100, maxSeconds: 60 });
+    const running = await room.start({
+      kind: 'steady',
+      url: url(),
+      perSecond: 100,
+      maxSeconds: 60,
+    });
     for (let time = 0; time < 2; time += 1) {
       const killed = await inSidecar(KILL_WORKER);
       assert.notEqual(killed, '', 'there is a worker');

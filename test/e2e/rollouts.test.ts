@@ -131,7 +131,7 @@ describe('under constant load', () => {
       );
     }
 
-    const flows = modes.map((mode) => flow(mode.toLowerCase(), 20));
+    const flows = await Promise.all(modes.map((mode) => flow(mode.toLowerCase(), 20)));
     await e2e.kubectl(['rollout', 'restart', '-n', SYSTEM, 'deployment/weir-redis']);
     await e2e.rolledOut(SYSTEM, 'deployment/weir-redis');
     await gone(SYSTEM, 'app.kubernetes.io/component=redis', 1);
@@ -164,13 +164,13 @@ describe('under constant load', () => {
     await rolledOver(name);
   }
 
-  function flow(name: string, perSecond = PER_SECOND): Flow {
+  function flow(name: string, perSecond = PER_SECOND): Promise<Flow> {
     const url = `http://${name}.${room.name}/`;
     return room.start({ kind: 'steady', url, perSecond, maxSeconds: MAX_SECONDS });
   }
 
   async function during(name: string, action: () => Promise<void>): Promise<TrafficResult> {
-    const running = flow(name);
+    const running = await flow(name);
     try {
       await action();
     } finally {

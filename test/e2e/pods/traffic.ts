@@ -1,4 +1,5 @@
-// A client inside the cluster. Its argument is a plan in JSON; it prints one line of JSON, what came of it.
+// A client inside the cluster. Its argument is a plan in JSON; it prints one line of JSON, what came of it, and
+// `going` before that when a steady one has its first answer.
 //   burst:  so many requests, some at once, as fast as they go
 //   steady: so many a second, half of them over kept connections, half over one connection each, until standard input
 //           ends or `maxSeconds` have passed
@@ -144,12 +145,20 @@ async function steady(plan: TrafficPlan & { readonly kind: 'steady' }): Promise<
       over.abort();
     });
   let sent = 0;
+  let isTold = false;
+  const going = (): void => {
+    if (!isTold) process.stdout.write('going\n');
+    isTold = true;
+  };
   for (;;) {
     const elapsed = Date.now() - started;
     if (over.signal.aborted || elapsed > plan.maxSeconds * 1_000) break;
     for (; sent < (elapsed * plan.perSecond) / 1_000; sent += 1) {
       const { agent, kind } = agents[sent % 2] ?? agents[0];
-      const asked = client.ask(agent, kind).finally(() => open.delete(asked));
+      const asked = client.ask(agent, kind).finally(() => {
+        open.delete(asked);
+        going();
+      });
       open.add(asked);
     }
     await delay(5);

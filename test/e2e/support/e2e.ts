@@ -208,10 +208,17 @@ export class Room implements AsyncDisposable {
 
   /** Sends the plan from the namespace's client. */
   async send(plan: TrafficPlan): Promise<TrafficResult> {
-    return this.start(plan).end();
+    return this.#run(plan).end();
   }
 
-  start(plan: TrafficPlan): Flow {
+  /** Resolves when requests are being answered. */
+  async start(plan: TrafficPlan & { readonly kind: 'steady' }): Promise<Flow> {
+    const { end, going } = this.#run(plan);
+    await going;
+    return { end };
+  }
+
+  #run(plan: TrafficPlan): Flow & { readonly going: Promise<unknown> } {
     // Held open: a client that reads the end of its input ends.
     const { kubeconfig } = this.e2e.config;
     const command = ['exec', '-i', '-n', this.name, CLIENT, `--kubeconfig=${kubeconfig}`, '--'];
@@ -221,13 +228,22 @@ export class Room implements AsyncDisposable {
       { stdio: ['pipe', 'pipe', 'pipe'] },
     );
     child.stdin.on('error', () => undefined);
-    const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    const going = Promise.withResolvers<undefined>();
+    let stdout = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      stdout += part;
+      going.resolve(undefined);
+    });
+    const ended = Promise.all([text(child.stderr), once(child, 'close')]);
+    // A client that fails before its first answer says so at the end.
+    const over = ended.then(() => undefined);
     return {
+      going: Promise.race([going.promise, over]),
       end: async () => {
         child.stdin.end();
-        const [stdout, stderr] = await output;
+        const [stderr] = await ended;
         if (stdout === '') throw new Error(`the client gave no result: ${stderr}`);
-        return JSON.parse(stdout) as TrafficResult;
+        return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as TrafficResult;
       },
     };
   }
