@@ -13,6 +13,7 @@ import {
   type HostPort,
   type Setting,
 } from '../contract/setting.ts';
+import { WORKERS_MAX } from './injection/pod-settings.ts';
 import { settingsOf, type SettingsTable } from '../contract/settings-reading.ts';
 
 const dnsLabel = parseText(
@@ -252,7 +253,7 @@ const table: SettingsTable<OperatorConfig> = {
     summary:
       'worker processes of a sidecar, behind a parent that restarts them; 0 = one process, for pods that do not say',
     written: '0',
-    parse: parseInteger(0, 16),
+    parse: parseInteger(0, WORKERS_MAX),
     ...one,
   },
   sidecarCpuRequest: {

@@ -213,9 +213,9 @@ export class Room implements AsyncDisposable {
 
   /** Resolves when requests are being answered. */
   async start(plan: TrafficPlan & { readonly kind: 'steady' }): Promise<Flow> {
-    const { end, going } = this.#run(plan);
-    await going;
-    return { end };
+    const running = this.#run(plan);
+    await running.going;
+    return running;
   }
 
   #run(plan: TrafficPlan): Flow & { readonly going: Promise<unknown> } {
