@@ -60,7 +60,8 @@ describe('under constant load', () => {
 
   it('going from no sidecar to a sidecar loses no request of an app that has a preStop sleep', async () => {
     const name = 'joining';
-    const own = { container: { ...readiness(), ...OWN_PRE_STOP } };
+    // Without a sidecar it is the app that has to end kept connections by an answer.
+    const own = { container: { ...readiness(), ...OWN_PRE_STOP }, env: { EXIT: 'announced' } };
     for (let run = 1; run <= e2e.config.repeat; run += 1) {
       await start(name, { ...own, isInjected: false });
 

@@ -1,5 +1,6 @@
 // An application as users run them, inside a pod: HTTP on each address of LISTEN (`0.0.0.0:8080,127.0.0.1:9090`), and
-// gRPC's health service on each of LISTEN_GRPC, HTTPS with /tls on each of LISTEN_TLS. On SIGTERM it finishes what it has and ends; with EXIT=at-once it ends.
+// gRPC's health service on each of LISTEN_GRPC, HTTPS with /tls on each of LISTEN_TLS. On SIGTERM it
+// closes, which cuts kept connections that are idle at this moment; with EXIT=announced it ends them by an answer first.
 import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
@@ -14,6 +15,9 @@ const {
   EXIT,
   JOB_SECONDS,
 } = process.env;
+/** In which each kept connection of a busy client has a request. */
+const ANNOUNCE_MS = 2_000;
+let isEnding = false;
 const counts = new Map<string, number>();
 
 const answer: RequestListener = (request, response) => {
@@ -22,6 +26,7 @@ const answer: RequestListener = (request, response) => {
   const isProbe = (headers['user-agent'] ?? '').startsWith('kube-probe');
   const key = isProbe ? `probe ${path}` : path;
   counts.set(key, (counts.get(key) ?? 0) + 1);
+  if (isEnding) response.setHeader('connection', 'close');
   if (path === '/counts') response.end(JSON.stringify(Object.fromEntries(counts)));
   else response.end(`${hostname()}\n`);
 };
@@ -66,8 +71,13 @@ function addresses(list: string): readonly { readonly host: string; readonly por
 }
 
 process.once('SIGTERM', () => {
-  if (EXIT === 'at-once') process.exit(0);
-  for (const server of servers) server.close();
+  isEnding = EXIT === 'announced';
+  setTimeout(
+    () => {
+      for (const server of servers) server.close();
+    },
+    isEnding ? ANNOUNCE_MS : 0,
+  );
 });
 // A Job's work: it serves for a while and is done.
 if (JOB_SECONDS !== undefined) setTimeout(() => process.exit(0), Number(JOB_SECONDS) * 1_000);
