@@ -4,11 +4,12 @@
 // values for the chart) and WEIR_E2E_APP_IMAGE name.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { readClusterConfig } from '../test/cluster/config.ts';
 import { buildNodeImages } from '../test/cluster/images/node-images.ts';
 import { openNode, whyNoNode } from '../test/cluster/node/node.ts';
@@ -30,7 +31,16 @@ const NODE_SUITE = 'test/e2e/node.test.ts';
 /** Five rollouts of each kind under load take a quarter of an hour; what takes longer hangs. */
 const TEST_TIMEOUT_MS = 1_800_000;
 
-const { values, positionals } = parseArgs({
+const USAGE = `Usage: npm run test:e2e -- [--repeat N] [--keep] [suite…]
+
+Runs the suites of test/e2e on a real node, which needs root and Linux; or on the cluster of WEIR_KUBECONFIG, with
+WEIR_E2E_VALUES (a values file for the chart) and WEIR_E2E_APP_IMAGE (an image with node on its PATH).
+
+  --repeat N   how often each rollout is repeated (1)
+  --keep       leave the cluster running until Ctrl-C
+`;
+
+const { values, positionals } = readArguments({
   options: {
     repeat: { type: 'string', default: '1' },
     /** Leaves the node running until Ctrl-C. */
@@ -40,19 +50,33 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 
+/** Ends the process, before anything was started, when they cannot be read. */
+function readArguments<Config extends ParseArgsConfig>(
+  config: Config,
+): ReturnType<typeof parseArgs<Config>> {
+  try {
+    const read = parseArgs(config);
+    const { repeat } = read.values as { readonly repeat?: string };
+    const unknown = (read.positionals as readonly string[]).find(
+      (file) => !existsSync(path.join(root, file)),
+    );
+    if (unknown !== undefined) throw new Error(`${unknown}: there is no such suite`);
+    if (!/^[1-9][0-9]?$/.test(repeat ?? '')) {
+      throw new Error(`--repeat ${repeat ?? ''}: expected a number from 1 to 99`);
+    }
+    return read;
+  } catch (error) {
+    process.stderr.write(`test:e2e: ${error instanceof Error ? error.message : ''}\n\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
 interface Target extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
 }
 
 if (values.help) {
-  process.stdout.write(`Usage: npm run test:e2e -- [--repeat N] [--keep] [suite…]
-
-Runs the suites of test/e2e on a real node, which needs root and Linux; or on the cluster of WEIR_KUBECONFIG, with
-WEIR_E2E_VALUES (a values file for the chart) and WEIR_E2E_APP_IMAGE (an image with node on its PATH).
-
-  --repeat N   how often each rollout is repeated (1)
-  --keep       leave the cluster running until Ctrl-C
-`);
+  process.stdout.write(USAGE);
 } else {
   process.exitCode = await main();
 }

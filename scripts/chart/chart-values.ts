@@ -20,6 +20,7 @@ import {
   placementValues,
   pullPolicyValue,
   resources,
+  registryName,
   secretNames,
   text,
   textMap,
@@ -33,7 +34,7 @@ const general: Section = {
     {
       path: 'global.imageRegistry',
       value: '',
-      schema: text,
+      schema: registryName,
       about: 'Registry of every image, in place of their own (docs/private-registries.md)',
     },
     {
@@ -118,7 +119,8 @@ const redis: Section = {
     {
       path: 'redis.url',
       value: '',
-      schema: named('^((redis|rediss)(\\+(sentinel|cluster))?://[^\\s?#/]+(/[^\\s?#]*)?)?$'),
+      // Its form is looked at in the templates: a schema that refuses it would print it, password and all.
+      schema: text,
       about: 'An external store; a password in it is readable in the release, so rather:',
     },
     {
@@ -129,9 +131,10 @@ const redis: Section = {
     },
     {
       path: 'redis.secretName',
-      value: 'weir-store',
-      schema: { ...objectName, minLength: 1 },
-      about: 'Name of the Secret that the chart makes for the two others',
+      value: '',
+      schema: objectName,
+      about:
+        'Name of the Secret that the chart makes for the two others; empty: the release’s, with `-store-made-by-chart`',
     },
   ],
 };
@@ -210,7 +213,11 @@ const certificates: Section = {
     {
       path: 'certificates.certManager.issuerRef',
       value: {},
-      schema: closed({ name: text, kind: text, group: text }),
+      schema: {
+        ...closed({ name: { ...objectName, minLength: 1 }, kind: text, group: text }),
+        // All or nothing.
+        dependencies: { kind: ['name'], group: ['name'] },
+      },
       about: 'An Issuer of yours with a CA (`name`, `kind`, `group`); empty: one is made',
     },
     {
@@ -323,10 +330,10 @@ const test: Section = {
     },
     {
       path: 'test.namespace',
-      value: 'default',
-      schema: { ...labelName, minLength: 1 },
+      value: '',
+      schema: labelName,
       about:
-        'Where the dry run asks for a pod: a namespace that the webhook serves, so not the release’s own',
+        'Where the dry run asks for a pod, a namespace that the webhook serves; empty: the first of `watchNamespaces`, else `default`',
     },
     {
       path: 'test.timeoutSeconds',

@@ -2,6 +2,7 @@
 import {
   anyObject,
   choice,
+  closed,
   duration,
   flag,
   imageValues,
@@ -143,7 +144,13 @@ const workload: readonly ChartValue[] = [
   {
     path: 'operator.extraEnv',
     value: [],
-    schema: objects,
+    schema: {
+      type: 'array',
+      items: {
+        ...closed({ name: named('^[A-Za-z_][A-Za-z0-9_]*$'), value: text, valueFrom: anyObject }),
+        required: ['name'],
+      },
+    },
     about: 'Further variables, as a container has them, e.g. `HTTPS_PROXY`',
   },
   { path: 'operator.extraVolumes', value: [], schema: objects, about: 'Further volumes' },
@@ -191,7 +198,7 @@ const pods: readonly ChartValue[] = [
   {
     path: 'operator.podDisruptionBudget.maxUnavailable',
     value: 1,
-    schema: { type: ['integer', 'string'], pattern: '^[0-9]{1,3}%$', minimum: 1 },
+    schema: { type: ['integer', 'string'], pattern: '^([1-9][0-9]?|100)%$', minimum: 1 },
     about: 'A number or a percentage',
   },
 ];

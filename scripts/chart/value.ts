@@ -35,6 +35,10 @@ export const quantity: Schema = {
   type: ['string', 'number'],
   pattern: '^(0|[1-9][0-9]{0,15})(\\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi)?$',
 };
+/** A host with a port and a path, no scheme. */
+export const registryName: Schema = named(
+  '^([A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9][A-Za-z0-9._-]{0,127})*/?)?$',
+);
 export const duration: Schema = named('^([1-9][0-9]{0,6}(ms|s|m|h))?$');
 export const logLevel: Schema = choice(['error', 'warn', 'info', 'debug']);
 
@@ -91,7 +95,7 @@ export function imageValues(
     {
       path: `${path}.registry`,
       value: registry,
-      schema: named('^([A-Za-z0-9][A-Za-z0-9.:_/-]{0,253})?$'),
+      schema: registryName,
       about: '`global.imageRegistry` takes its place',
     },
     {
@@ -103,11 +107,8 @@ export function imageValues(
     {
       path: `${path}.tag`,
       value: tag,
-      // `--set …tag=1` is a number.
-      schema: {
-        type: ['string', 'integer'],
-        pattern: '^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$',
-      },
+      // A number would lose its zeros, and Helm writes a large one with an exponent: `--set-string`, or quotes.
+      schema: named('^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$'),
       about: tag === '' ? "Empty: the chart's `appVersion`" : 'Its version',
     },
     {

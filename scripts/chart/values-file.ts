@@ -102,6 +102,8 @@ function render({ children, leaf }: Node, path: string): Schema {
     // Helm hands the globals of a parent chart to every chart below it.
     additionalProperties: path === 'global',
     properties: Object.fromEntries(entries) as Schema,
+    // `null` takes a value away, and the templates have no other; only one that begins as null may be it.
+    required: [...children].filter(([, node]) => node.leaf?.value !== null).map(([key]) => key),
   };
 }
 

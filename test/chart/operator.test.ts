@@ -65,7 +65,7 @@ describe('the settings of the operator', () => {
       ...rest,
       image: 'weir.dev/sidecar:0.1.0',
       redirectImage: 'weir.dev/redirect-init:0.1.0',
-      storeSecret: 'weir-store',
+      storeSecret: 'weir-store-made-by-chart',
     });
     assert.deepEqual(
       [image, redirectImage, storeSecret],

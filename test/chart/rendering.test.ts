@@ -8,6 +8,7 @@ import { annotations, inPod } from '../../contract/names.ts';
 import {
   CHART,
   find,
+  operatorEnvironment,
   podTemplates,
   render,
   runHelm,
@@ -269,7 +270,7 @@ describe('an image of the chart', () => {
 
   it('is pinned by a digest where one is given', async () => {
     const digest = `sha256:${'0'.repeat(64)}`;
-    const found = await images(['--set', `sidecar.image.digest=${digest},sidecar.image.tag=9`]);
+    const found = await images(['--set', `sidecar.image.digest=${digest},sidecar.image.tag=v9`]);
 
     assert(found.includes(`weir.dev/sidecar@${digest}`), found.join(' '));
   });
@@ -277,7 +278,7 @@ describe('an image of the chart', () => {
 
 describe('the store', () => {
   const urlOf = (manifests: readonly Manifest[]): string => {
-    const { data } = find(manifests, 'Secret', 'weir-store') as Manifest & {
+    const { data } = find(manifests, 'Secret', 'weir-store-made-by-chart') as Manifest & {
       data: { url: string };
     };
     return Buffer.from(data.url, 'base64').toString();
@@ -407,5 +408,87 @@ describe('the notes of a release', () => {
     const url = `redis.embedded.enabled=false,redis.url=redis://:${password}@store`;
 
     assert.doesNotMatch(await notes([...HERE, '--set', url]), new RegExp(password));
+  });
+});
+
+describe('a value that could be read as something else', () => {
+  it('is written as it was meant: numbers of a values file, and names that look like numbers', async () => {
+    const manifests = await render([
+      ...['--set-json', 'sidecar.resources.limits.memory=268435456'],
+      ...['--set-string', 'watchNamespaces={789},nameOverride=1e5,fullnameOverride=weir'],
+      ...['--set-string', 'webhookConfiguration.name=null,serviceAccount.name=no'],
+    ]);
+    const environment = operatorEnvironment(manifests);
+    const names = manifests.map(({ metadata }) => metadata);
+
+    assert.equal(environment['WEIR_SIDECAR_MEMORY_LIMIT'], '268435456');
+    assert(names.some(({ namespace }) => namespace === '789'));
+    find(manifests, 'MutatingWebhookConfiguration', 'null');
+    find(manifests, 'ServiceAccount', 'no');
+    for (const { labels } of names) {
+      assert.notEqual(typeof labels?.['app.kubernetes.io/name'], 'number');
+    }
+  });
+
+  it('cannot end the line it stands in', async () => {
+    const registry = 'global.imageRegistry="evil/x:1\\n          stdin: true # "';
+
+    await assert.rejects(render(['--set-json', registry]), /imageRegistry/);
+  });
+});
+
+describe('certificates by cert-manager', () => {
+  const asked = ['--api-versions', 'cert-manager.io/v1', '--set', 'certificates.mode=cert-manager'];
+
+  it('hold every name that sidecars ask by, and addresses apart', async () => {
+    const manifests = await render([
+      ...asked,
+      ...[
+        '--set',
+        'operator.streamUrl=https://weir.example:8443,certificates.names={10.0.0.1,b.example}',
+      ],
+    ]);
+
+    const { spec } = find(manifests, 'Certificate', 'weir-tls') as Manifest & {
+      spec: { dnsNames: readonly string[]; ipAddresses: readonly string[] };
+    };
+    assert.deepEqual(spec.dnsNames.slice(3), ['b.example', 'weir.example']);
+    assert.deepEqual(spec.ipAddresses, ['10.0.0.1']);
+  });
+});
+
+describe('helm test', () => {
+  it('asks in a namespace that is served, in the way that is answered', async () => {
+    const variables = async (set: string): Promise<Readonly<Record<string, string>>> => {
+      const pod = find(await render(['--set', set]), 'Pod', 'weir-test') as Manifest & {
+        spec: { containers: [{ env: readonly { name: string; value: string }[] }] };
+      };
+      return Object.fromEntries(pod.spec.containers[0].env.map(({ name, value }) => [name, value]));
+    };
+
+    const watched = await variables('watchNamespaces={shop,other}');
+    const onlyRequired = await variables('webhookConfiguration.entries.enabled=false');
+
+    assert.deepEqual([watched['TEST_NAMESPACE'], watched['INJECT']], ['shop', 'enabled']);
+    assert.deepEqual(
+      [onlyRequired['TEST_NAMESPACE'], onlyRequired['INJECT']],
+      ['default', 'required'],
+    );
+  });
+});
+
+describe('a replica on the network of its node', () => {
+  it('goes before another comes, which has no port there', async () => {
+    const [own, pods] = await Promise.all(
+      [['--set', 'operator.hostNetwork=true'], []].map(async (flags) => {
+        const { spec } = find(await render(flags), 'Deployment', 'weir-operator') as Manifest & {
+          spec: { strategy: { rollingUpdate: object } };
+        };
+        return spec.strategy.rollingUpdate;
+      }),
+    );
+
+    assert.deepEqual(own, { maxUnavailable: 1, maxSurge: 0 });
+    assert.deepEqual(pods, { maxUnavailable: 0, maxSurge: 1 });
   });
 });

@@ -41,8 +41,8 @@
 
 {{/* Selectors cannot be changed on an upgrade, so they hold nothing that could. */}}
 {{- define "weir.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "weir.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "weir.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -59,7 +59,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- if .image.digest -}}
 {{- printf "%s@%s" $name .image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $name (.image.tag | default .root.Chart.AppVersion | toString) -}}
+{{- printf "%s:%s" $name (.image.tag | default .root.Chart.AppVersion) -}}
 {{- end -}}
 {{- end -}}
 
@@ -71,11 +71,30 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end -}}
 
+{{/* The Secret that the chart makes: a name that nobody gives one of their own, which an upgrade would take away. */}}
+{{- define "weir.ownStoreName" -}}
+{{- .Values.redis.secretName | default (printf "%s-store-made-by-chart" (include "weir.fullname" .)) -}}
+{{- end -}}
+
+{{/* Where `helm test` asks for a pod. */}}
+{{- define "weir.testNamespace" -}}
+{{- .Values.test.namespace | default (first .Values.watchNamespaces | default "default") -}}
+{{- end -}}
+
+{{/* Helm reads numbers of a values file as floating point, and writes large ones with an exponent. */}}
+{{- define "weir.quantity" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- int64 . -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The Secret that says how to reach the store; empty: there is no store. */}}
 {{- define "weir.storeSecretName" -}}
 {{- if .Values.redis.existingSecret -}}
 {{- .Values.redis.existingSecret -}}
 {{- else if or .Values.redis.embedded.enabled .Values.redis.url -}}
-{{- .Values.redis.secretName -}}
+{{- include "weir.ownStoreName" . -}}
 {{- end -}}
 {{- end -}}

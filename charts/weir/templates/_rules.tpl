@@ -17,7 +17,7 @@
 - { apiGroups: [authorization.k8s.io], resources: [selfsubjectaccessreviews], verbs: [create] }
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations]
-  resourceNames: [{{ .Values.webhookConfiguration.name }}]
+  resourceNames: [{{ .Values.webhookConfiguration.name | quote }}]
   verbs: [get, list, watch, patch]
 {{- end -}}
 
@@ -32,6 +32,6 @@
 - { apiGroups: [''], resources: [secrets], resourceNames: [weir-ca], verbs: [get, update] }
 - { apiGroups: [''], resources: [configmaps], verbs: [create, patch, delete, list, watch] }
 {{- with include "weir.storeSecretName" . }}
-- { apiGroups: [''], resources: [secrets], resourceNames: [{{ . }}], verbs: [list, watch] }
+- { apiGroups: [''], resources: [secrets], resourceNames: [{{ . | quote }}], verbs: [list, watch] }
 {{- end }}
 {{- end -}}

@@ -29,10 +29,10 @@
   "WEIR_DRAIN_SECONDS" (int $sidecar.drainSeconds | toString)
   "WEIR_SIDECAR_WORKERS" (int $sidecar.workers | toString)
   "WEIR_SIDECAR_LOG_LEVEL" $sidecar.logLevel
-  "WEIR_SIDECAR_CPU_REQUEST" (toString $sidecar.resources.requests.cpu)
-  "WEIR_SIDECAR_CPU_LIMIT" (toString $sidecar.resources.limits.cpu)
-  "WEIR_SIDECAR_MEMORY_REQUEST" (toString $sidecar.resources.requests.memory)
-  "WEIR_SIDECAR_MEMORY_LIMIT" (toString $sidecar.resources.limits.memory)
+  "WEIR_SIDECAR_CPU_REQUEST" (include "weir.quantity" $sidecar.resources.requests.cpu)
+  "WEIR_SIDECAR_CPU_LIMIT" (include "weir.quantity" $sidecar.resources.limits.cpu)
+  "WEIR_SIDECAR_MEMORY_REQUEST" (include "weir.quantity" $sidecar.resources.requests.memory)
+  "WEIR_SIDECAR_MEMORY_LIMIT" (include "weir.quantity" $sidecar.resources.limits.memory)
   "WEIR_JWKS_HOSTS" (join "," $operator.jwksHosts)
   "WEIR_EVICT_UNINJECTED" (toString $operator.evictUninjected)
   "WEIR_LEADER_ELECT" (toString $operator.leaderElect)
@@ -40,7 +40,7 @@
   "WEIR_LOG_LEVEL" $operator.logLevel -}}
 {{- range $name, $value := $settings }}
 {{- if $value }}
-- name: {{ $name }}
+- name: {{ $name | quote }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}

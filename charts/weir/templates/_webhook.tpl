@@ -1,7 +1,7 @@
 {{- define "weir.anyNamespace" -}}
 - key: kubernetes.io/metadata.name
   operator: NotIn
-  values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
+  values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace | quote }}]
 - { key: weir.dev/admission-webhooks, operator: NotIn, values: [disabled] }
 {{- with .Values.watchNamespaces }}
 - key: kubernetes.io/metadata.name
@@ -18,8 +18,8 @@
 {{- define "weir.webhookRest" -}}
 clientConfig:
   service:
-    namespace: {{ .Release.Namespace }}
-    name: {{ include "weir.operatorName" . }}
+    namespace: {{ .Release.Namespace | quote }}
+    name: {{ include "weir.operatorName" . | quote }}
     port: 443
     path: /mutate
 admissionReviewVersions: [v1]
