@@ -137,7 +137,7 @@ describe('what is said of a bypass', () => {
 
     assert.match(
       bypass ? describeBypass(bypass) : '',
-      /^Service api reaches the app past the sidecar: clients get the addresses of pods/,
+      /^Service api reaches the app past the sidecar: a headless Service gives clients the addresses of pods/,
     );
   });
 

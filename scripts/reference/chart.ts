@@ -31,7 +31,7 @@ Use a namespace of its own: pods of the operator's namespace never get a sidecar
 - **The store.** With no values a small Redis of the release's own is the store, so that the first try works. It keeps
   nothing over a restart and everybody in the cluster may ask it; the notes of the release say so each time. Switch it off
   (\`redis.embedded.enabled=false\`) and name another; with none at all the failure modes of the policies decide.
-- **Two releases.** Not in one namespace: the Lease and the Secret of the CA have fixed names. In two namespaces, under two names, the second needs `crds.enabled=false`, and each needs
+- **Two releases.** Not in one namespace: the Lease and the Secret of the CA have fixed names. In two namespaces, under two names, the second needs \`crds.enabled=false\`, and each needs
   a release name, a \`webhookConfiguration.name\` and disjoint \`watchNamespaces\` of its own. Helm refuses to take over an
   object of another release.
 - **\`watchNamespaces\`** also keeps the webhook to these namespaces.

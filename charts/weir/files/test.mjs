@@ -33,7 +33,8 @@ const pod = {
 };
 
 await until('the operator is ready', readiness);
-if (INJECT === '') console.log('left out: pods do not ask by annotation here, but their namespaces by label');
+if (INJECT === '')
+  console.log('left out: pods do not ask by annotation here, but their namespaces by label');
 else await until(`a pod of ${TEST_NAMESPACE} gets a sidecar`, injection);
 
 /** Resolves once `look` finds nothing wrong; ends the process with what it found last. */
