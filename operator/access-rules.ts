@@ -11,7 +11,10 @@ export interface AccessRule {
   readonly resourceNames?: readonly string[];
 }
 
-type ClusterSettings = Pick<OperatorConfig, 'webhookConfiguration' | 'evictUninjected'>;
+type ClusterSettings = Pick<
+  OperatorConfig,
+  'webhookConfiguration' | 'manageCaBundle' | 'evictUninjected'
+>;
 
 /** In every namespace that is watched. */
 export function watchedRules({ evictUninjected }: ClusterSettings): readonly AccessRule[] {
@@ -69,7 +72,10 @@ export function watchedRules({ evictUninjected }: ClusterSettings): readonly Acc
 }
 
 /** What has no namespace. */
-export function clusterRules({ webhookConfiguration }: ClusterSettings): readonly AccessRule[] {
+export function clusterRules({
+  webhookConfiguration,
+  manageCaBundle,
+}: ClusterSettings): readonly AccessRule[] {
   return [
     {
       reason: 'the label weir.dev/inject and the Pod Security level of a namespace (metadata only)',
@@ -90,11 +96,13 @@ export function clusterRules({ webhookConfiguration }: ClusterSettings): readonl
       verbs: ['create'],
     },
     {
-      reason: 'keeping the CA in the webhook configuration',
+      reason: manageCaBundle
+        ? 'keeping the CA in the webhook configuration'
+        : 'whether the webhook configuration trusts the certificate',
       apiGroups: ['admissionregistration.k8s.io'],
       resources: ['mutatingwebhookconfigurations'],
       resourceNames: [webhookConfiguration],
-      verbs: ['get', 'list', 'watch', 'patch'],
+      verbs: manageCaBundle ? ['get', 'list', 'watch', 'patch'] : ['list', 'watch'],
     },
   ];
 }
@@ -102,7 +110,8 @@ export function clusterRules({ webhookConfiguration }: ClusterSettings): readonl
 /** In the operator's own namespace. Creation cannot be bound to a name. */
 export function ownRules({
   storeSecret,
-}: Pick<OperatorConfig, 'storeSecret'>): readonly AccessRule[] {
+  certificates,
+}: Pick<OperatorConfig, 'storeSecret' | 'certificates'>): readonly AccessRule[] {
   const rules: AccessRule[] = [
     {
       reason: 'the Lease of the replica that leads; creation cannot be bound to a name',
@@ -117,19 +126,7 @@ export function ownRules({
       resourceNames: ['weir-operator'],
       verbs: ['get', 'update'],
     },
-    {
-      reason: 'the Secret of the own CA; creation cannot be bound to a name',
-      apiGroups: [''],
-      resources: ['secrets'],
-      verbs: ['create'],
-    },
-    {
-      reason: 'rotating the own CA',
-      apiGroups: [''],
-      resources: ['secrets'],
-      resourceNames: ['weir-ca'],
-      verbs: ['get', 'update'],
-    },
+    ...(certificates === 'own' ? OWN_AUTHORITY : []),
     {
       reason: 'what each replica tells the others of its sidecars',
       apiGroups: [''],
@@ -149,6 +146,23 @@ export function ownRules({
     },
   ];
 }
+
+/** Not where somebody else makes the certificates. */
+const OWN_AUTHORITY: readonly AccessRule[] = [
+  {
+    reason: 'the Secret of the own CA; creation cannot be bound to a name',
+    apiGroups: [''],
+    resources: ['secrets'],
+    verbs: ['create'],
+  },
+  {
+    reason: 'rotating the own CA',
+    apiGroups: [''],
+    resources: ['secrets'],
+    resourceNames: ['weir-ca'],
+    verbs: ['get', 'update'],
+  },
+];
 
 /** As RBAC objects hold it. */
 export function withoutReason(rule: AccessRule): Omit<AccessRule, 'reason'> {

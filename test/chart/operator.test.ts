@@ -127,6 +127,11 @@ describe('the rights of the operator', () => {
     ['with eviction', ['--set', 'operator.evictUninjected=true']],
     ['without a store', NO_STORE],
     ['with a Secret of the user’s', [...NO_STORE, '--set', 'redis.existingSecret=my-store']],
+    ['with certificates that somebody else makes', FILES],
+    [
+      'with certificates and a caBundle that somebody else makes',
+      [...FILES, '--set', 'certificates.files.manageCaBundle=false'],
+    ],
     ['with another webhook configuration', ['--set', 'webhookConfiguration.name=weir-two']],
   ];
   for (const [title, flags] of cases) {

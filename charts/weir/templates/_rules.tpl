@@ -18,7 +18,7 @@
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations]
   resourceNames: [{{ .Values.webhookConfiguration.name | quote }}]
-  verbs: [get, list, watch, patch]
+  verbs: {{ eq (include "weir.managesCaBundle" .) "true" | ternary "[get, list, watch, patch]" "[list, watch]" }}
 {{- end -}}
 
 {{/* Creation cannot be bound to a name. */}}
@@ -28,8 +28,10 @@
   resources: [leases]
   resourceNames: [weir-operator]
   verbs: [get, update]
+{{- if eq .Values.certificates.mode "own" }}
 - { apiGroups: [''], resources: [secrets], verbs: [create] }
 - { apiGroups: [''], resources: [secrets], resourceNames: [weir-ca], verbs: [get, update] }
+{{- end }}
 - { apiGroups: [''], resources: [configmaps], verbs: [create, patch, delete, list, watch] }
 {{- with include "weir.storeSecretName" . }}
 - { apiGroups: [''], resources: [secrets], resourceNames: [{{ . | quote }}], verbs: [list, watch] }
