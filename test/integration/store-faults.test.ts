@@ -139,7 +139,8 @@ describe('a server that restarts', () => {
     });
 
     assert.equal(tally.unsettled, 0);
-    assert.ok(tally.degraded > 0 && tally.admitted > 0);
+    // That the store decides again was seen by `under`; it ends the clients before each has asked once more.
+    assert.ok(tally.degraded > 0);
     assert.equal(rig.limiter.breakerStates()[0]?.state, 'closed');
     assert.equal(rig.transitions.filter((t) => t === 'closed → open').length, 1);
   });
