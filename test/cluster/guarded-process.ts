@@ -125,7 +125,7 @@ export function guardWith(script: string, args: readonly string[]): Disposable {
 function startGuard(script: string, args: readonly string[]): ChildProcess {
   const guard = spawn(
     '/bin/sh',
-    ['-c', `read -r _; { ${script}; } 2>/dev/null`, 'guard', ...args],
+    ['-c', `read -r _; { ${script}\n} 2>/dev/null`, 'guard', ...args],
     {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,

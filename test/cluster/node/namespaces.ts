@@ -111,6 +111,8 @@ export class Namespaces implements AsyncDisposable {
     await this.#outer.stop('SIGKILL');
     // The kernel takes a moment to end the containers, and a group with processes cannot be removed.
     await eventually('the namespaces end', () => !existsSync(`/proc/${this.#first}/root/proc`));
+    // The link goes with the network at its other end, which the kernel takes down in its own time.
+    await eventually('the link is gone', () => !existsSync(`/sys/class/net/${HOST_LINK}`));
     await this.#resources.disposeAsync();
   }
 
