@@ -396,6 +396,12 @@ export class ClientConnection implements Waiter, SocketEvents {
     if (this.isIdle) this.socket.destroySoon();
   }
 
+  /** Ends it when nothing has been under way for `ms`. */
+  endIfIdleFor(ms: number): void {
+    const sinceMs = this.deadlineMs - sweepIntervalMs - this.#context.settings.timeouts.idleMs;
+    if (this.isIdle && this.#context.sweptMs - sinceMs >= ms) this.#linger('');
+  }
+
   /** The deadline has passed: ends what is stuck. */
   onDeadline(): void {
     if (this.#state === 'exchanging') this.#exchange.onDeadline();

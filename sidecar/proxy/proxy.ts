@@ -7,7 +7,7 @@ import type { Gate } from './gate.ts';
 import { listenAt } from './listening.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { ProxyCounters } from './proxy-counters.ts';
-import { maxRefusedConnections, settle, sweepIntervalMs } from './proxy-options.ts';
+import { maxRefusedConnections, settle, drainIdleMs, sweepIntervalMs } from './proxy-options.ts';
 import type { ListenOptions, ProxyOptions } from './proxy-options.ts';
 import { UpstreamPool } from './upstream-pool.ts';
 
@@ -152,6 +152,7 @@ class ListeningProxy implements Proxy {
     for (const connection of this.#connections) {
       if (cut) connection.destroy();
       else if (connection.deadlineMs <= context.sweptMs) endOverdue(connection);
+      else if (context.draining) endUnused(connection);
     }
   }
 
@@ -185,6 +186,15 @@ class ListeningProxy implements Proxy {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop(0);
+  }
+}
+
+// Whoever uses a connection while we drain is told to close it. One that nobody uses would be used when the app has gone.
+function endUnused(connection: ClientConnection): void {
+  try {
+    connection.endIfIdleFor(drainIdleMs);
+  } catch (error) {
+    connection.onFault(error);
   }
 }
 

@@ -1,6 +1,7 @@
 // Leaving without a dropped request: drain first, stop later.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { drainIdleMs } from '../../sidecar/proxy/proxy-options.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually, RawSocket } from '../support/raw-socket.ts';
 import { AnsweringUpstream, ScriptedUpstream } from '../support/upstream.ts';
@@ -27,6 +28,26 @@ describe('draining', () => {
     const denied = await fixture.connect();
     denied.send(get('/', 'X-Verdict: deny\r\n'));
     assert.equal((await denied.response()).fields.get('connection'), 'close');
+  });
+
+  it('ends a connection that nobody uses, before its application has gone, and leaves new ones their time', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using fixture = await ProxyFixture.open(upstream);
+    const kept = await fixture.connect();
+    kept.send(get('/'));
+    await kept.response();
+
+    fixture.proxy.startDraining();
+    fixture.advance(drainIdleMs - 1_000);
+    const late = await fixture.connect();
+    late.send(get('/'));
+    await late.response();
+    const unused = await fixture.connect();
+    fixture.advance(2_000);
+
+    assert.equal(await kept.rest(), '');
+    unused.send(get('/'));
+    assert.equal((await unused.response()).status, 200);
   });
 
   it('says close in a response that starts after it, and lets one that started before keep its word', async () => {
