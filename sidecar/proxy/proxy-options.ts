@@ -74,7 +74,7 @@ export const maxRefusedConnections = 64;
 const defaultMaxIdleUpstream = 256;
 
 /** How long a client may keep a connection unused while the sidecar drains; an app without a hook of its own sleeps five seconds. */
-export const drainIdleMs: number = 3_000;
+export const drainIdleMs = 3_000;
 /** How often deadlines are looked at; a timeout is late by at most twice this. */
 export const sweepIntervalMs = 500;
 
