@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { annotations } from '../../contract/names.ts';
 import { listAt, textAt, valueAt } from '../cluster/json-value.ts';
 import { eventually } from '../support/redis.ts';
-import { conditionOf, E2e, SETTLE_MS, SYSTEM, type Room } from './support/e2e.ts';
+import { conditionOf, E2e, restartsOf, SETTLE_MS, SYSTEM, type Room } from './support/e2e.ts';
 import { deployment, policy, service } from './support/workloads.ts';
 
 /** A request that waits for a worker's successor is to be served within this. */
@@ -76,13 +76,7 @@ describe('a crash', () => {
 
   async function restarts(): Promise<Readonly<Record<string, unknown>>> {
     const [pod] = await e2e.pods(room.name, name);
-    const all = [
-      ...listAt(pod, 'status', 'containerStatuses'),
-      ...listAt(pod, 'status', 'initContainerStatuses'),
-    ];
-    return Object.fromEntries(
-      all.map((one) => [textAt(one, 'name'), valueAt(one, 'restartCount')]),
-    );
+    return restartsOf(pod);
   }
 
   it('of one connection leaves the others alone', async () => {

@@ -7,7 +7,7 @@ import { annotations } from '../../contract/names.ts';
 import { listAt, textAt, valueAt } from '../cluster/json-value.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { eventually } from '../support/redis.ts';
-import { conditionOf, E2e, SETTLE_MS, type Room } from './support/e2e.ts';
+import { conditionOf, E2e, restartsOf, SETTLE_MS, type Room } from './support/e2e.ts';
 import { deployment, podTemplate, policy, probe, service } from './support/workloads.ts';
 
 /** Each probe is to have come this often; one a minute is what the limit would let through. */
@@ -76,10 +76,7 @@ describe('the probes of a pod under a limit of 1 a minute', { concurrency: true 
       const url = `http://${name}.${room.name}/`;
       const { statuses } = await room.send({ kind: 'burst', url, count: 4, atOnce: 1 });
       const [pod] = await e2e.pods(room.name, name);
-      const restarts = [
-        ...listAt(pod, 'status', 'containerStatuses'),
-        ...listAt(pod, 'status', 'initContainerStatuses'),
-      ].map((one) => valueAt(one, 'restartCount'));
+      const restarts = Object.values(restartsOf(pod));
       assert.deepEqual(
         statuses,
         { 200: 1, 429: 3 },

@@ -10,7 +10,16 @@ import { createAuthority } from '../../operator/certificates/authority.ts';
 import { WEBHOOK_CONFIGURATION, webhookEntries } from '../../operator/webhook/configuration.ts';
 import { listAt, textAt, valueAt } from '../cluster/json-value.ts';
 import { eventually } from '../support/redis.ts';
-import { CHART, conditionOf, E2e, RELEASE, SETTLE_MS, SYSTEM, type Room } from './support/e2e.ts';
+import {
+  CHART,
+  conditionOf,
+  E2e,
+  RELEASE,
+  restartsOf,
+  SETTLE_MS,
+  SYSTEM,
+  type Room,
+} from './support/e2e.ts';
 import { deployment, podTemplate, policy, service } from './support/workloads.ts';
 
 const DAY_MS = 86_400_000;
@@ -82,10 +91,7 @@ describe('a release', () => {
   async function isUnharmed(client: string): Promise<void> {
     const [pod, ...others] = await e2e.pods(room.name, name);
     assert.deepEqual(others, []);
-    const restarts = [
-      ...listAt(pod, 'status', 'containerStatuses'),
-      ...listAt(pod, 'status', 'initContainerStatuses'),
-    ].map((one) => valueAt(one, 'restartCount'));
+    const restarts = Object.values(restartsOf(pod));
     assert.deepEqual(restarts, [0, 0]);
     assert.deepEqual(await ask(client), { 200: 3, 429: 3 });
   }

@@ -318,3 +318,12 @@ export function conditionOf(object: unknown, type: string): string {
   const found = listAt(object, 'status', 'conditions').find((one) => textAt(one, 'type') === type);
   return found === undefined ? '' : `${textAt(found, 'status')}/${textAt(found, 'reason')}`;
 }
+
+/** How often each container of the pod was started anew, by its name. */
+export function restartsOf(pod: unknown): Readonly<Record<string, unknown>> {
+  const all = [
+    ...listAt(pod, 'status', 'containerStatuses'),
+    ...listAt(pod, 'status', 'initContainerStatuses'),
+  ];
+  return Object.fromEntries(all.map((one) => [textAt(one, 'name'), valueAt(one, 'restartCount')]));
+}
