@@ -168,6 +168,15 @@ export class EnforcedApp implements AsyncDisposable {
     return policy;
   }
 
+  /** Waits until the policy says of its pods, programmed of matched, what is wanted. */
+  async untilPods(name: string, summary: string): Promise<void> {
+    await eventually(
+      `${name} says ${summary}`,
+      async () => valueAt(await this.policy(name), 'status', 'pods', 'summary') === summary,
+      STATUS_TIMEOUT_MS,
+    );
+  }
+
   /** Waits until every sidecar runs the newest generation of the policy. */
   async untilInForce(name: string): Promise<void> {
     const generation = valueAt(await this.policy(name), 'metadata', 'generation');
