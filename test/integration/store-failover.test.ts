@@ -54,7 +54,7 @@ describe('a slot that moves to another master under load', () => {
     const asking = keepAsking(limiter, (client) => parts[client] ?? [], {
       clients: CLIENTS,
       pauseMs: 1,
-      signal: end.signal,
+      isOver: () => end.signal.aborted,
     });
 
     await moveSlot(cluster.servers, slotOf(first.tag));
@@ -194,7 +194,7 @@ describe('a master that hands over to its replica under load', () => {
     const asking = keepAsking(limiter, () => [keyed], {
       clients: CLIENTS,
       pauseMs: 1,
-      signal: end.signal,
+      isOver: () => end.signal.aborted,
     });
 
     await redis.failover();

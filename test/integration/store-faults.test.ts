@@ -62,7 +62,7 @@ async function under(rig: Rig, keyed: KeyedBuckets, strike: () => Promise<void>)
   const asking = keepAsking(rig.limiter, () => [keyed], {
     clients: CLIENTS,
     pauseMs: 1,
-    signal: end.signal,
+    isOver: () => end.signal.aborted,
   });
   try {
     await strike();

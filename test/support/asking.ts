@@ -37,7 +37,7 @@ export interface Tally {
 }
 
 /**
- * Keeps `clients` asking, each again after its answer, until `signal` fires; resolves when the last one has heard.
+ * Keeps `clients` asking, each again after its answer, until `isOver` says so; resolves when the last one has heard.
  * `pauseMs` is how long a client waits after an answer that came at once, so that a refusal is not a busy loop.
  */
 export async function keepAsking(
@@ -46,12 +46,16 @@ export async function keepAsking(
   {
     clients,
     pauseMs,
-    signal,
-  }: { readonly clients: number; readonly pauseMs: number; readonly signal: AbortSignal },
+    isOver,
+  }: {
+    readonly clients: number;
+    readonly pauseMs: number;
+    readonly isOver: (tally: Readonly<Tally>) => boolean;
+  },
 ): Promise<Tally> {
   const tally: Tally = { admitted: 0, degraded: 0, refused: 0, unavailable: 0, unsettled: 0 };
   const one = async (client: number): Promise<void> => {
-    while (!signal.aborted) {
+    while (!isOver(tally)) {
       tally.unsettled += 1;
       const told = await ask(limiter, partsOf(client));
       tally.unsettled -= 1;

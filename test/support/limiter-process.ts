@@ -1,4 +1,4 @@
-// A process of its own that asks as one of many sidecars would: `share` keeps asking one bucket for a while, `flood`
+// A process of its own that asks as one of many sidecars would: `share` keeps asking one bucket until it has run dry, `flood`
 // asks once for each of many keys and says what its memory came to.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,13 @@ export interface LimiterProcessInput {
   /** Absent = without. */
   readonly lease?: boolean;
   readonly work:
-    | { readonly kind: 'share'; readonly clients: number; readonly ms: number }
+    /** Until so many were admitted and so many refused. */
+    | {
+        readonly kind: 'share';
+        readonly clients: number;
+        readonly admitted: number;
+        readonly refused: number;
+      }
     | { readonly kind: 'flood'; readonly keys: number };
 }
 
@@ -78,9 +84,10 @@ async function perform(limiter: Limiter, input: LimiterProcessInput): Promise<Do
   const tier = tierOf({ policy: { uid, failureMode: 'Local' }, buckets });
   if (work.kind === 'flood') return await flood(limiter, tier, work.keys);
   const parts = [limiter.keyed(tier, 'client')];
-  const signal = AbortSignal.timeout(work.ms);
-  const { clients } = work;
-  const tally = await keepAsking(limiter, () => parts, { clients, pauseMs: 0, signal });
+  const { clients, admitted, refused } = work;
+  const isOver = (tally: Readonly<Tally>): boolean =>
+    tally.admitted >= admitted && tally.refused >= refused;
+  const tally = await keepAsking(limiter, () => parts, { clients, pauseMs: 0, isOver });
   return { tally, heapBytes: [0, 0] };
 }
 
