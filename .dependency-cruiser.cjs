@@ -47,7 +47,7 @@ module.exports = {
       comment: 'Decisions stay testable without a socket, a file or a clock.',
       severity: 'error',
       from: {
-        path: '^(contract|crds|sidecar/http1|sidecar/limiter|sidecar/rules|sidecar/counters|operator/policy|operator/injection)/',
+        path: '^(contract|crds|sidecar/http1|sidecar/http2|sidecar/limiter|sidecar/rules|sidecar/counters|operator/policy|operator/injection)/',
         pathNot: '[.]test[.]ts$',
       },
       to: {
@@ -58,7 +58,7 @@ module.exports = {
     {
       name: 'pure-limiter-and-http1-need-no-package',
       severity: 'error',
-      from: { path: '^(sidecar/http1|sidecar/counters)/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^(sidecar/http1|sidecar/http2|sidecar/counters)/', pathNot: '[.]test[.]ts$' },
       to: { dependencyTypes: ['npm', 'npm-dev', 'npm-optional'] },
     },
     {

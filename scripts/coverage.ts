@@ -9,6 +9,7 @@ const PURE = [
   'contract',
   'crds',
   'sidecar/http1',
+  'sidecar/http2',
   'sidecar/limiter',
   'sidecar/rules',
   'sidecar/counters',

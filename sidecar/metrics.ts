@@ -197,6 +197,11 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
       across: 'sum',
       read: () => [plain(proxy.tunnelsOpen)],
     }),
+    gauge('weir_http2_streams', 'Requests under way over HTTP/2.', {
+      labels: [],
+      across: 'sum',
+      read: () => [plain(proxy.streamsOpen)],
+    }),
     count('weir_connections_total', 'Client connections accepted.', () => proxy.connectionsTotal),
     count(
       'weir_connections_refused_total',

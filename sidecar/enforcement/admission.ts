@@ -184,8 +184,8 @@ export class Admission implements LimitWaiter {
     }
   }
 
-  #debugged({ status, reason, fields, body }: Answer): Answer {
-    return { status, reason, fields: fields + this.#debugField(), body };
+  #debugged({ status, reason, fields, body, detail }: Answer): Answer {
+    return { status, reason, fields: fields + this.#debugField(), body, detail };
   }
 
   #debugField(): string {

@@ -11,6 +11,7 @@ export class Denial implements Answer {
   readonly status: number;
   readonly reason: string;
   readonly body: string;
+  readonly detail: string;
   fields = '';
   readonly #constantFields: string;
   #lastRetry = -2;
@@ -23,6 +24,7 @@ export class Denial implements Answer {
     this.body = toByteString(
       response.body?.content ?? problemBody(this.status, this.reason, label),
     );
+    this.detail = `The rate limit ${label} has been reached.`;
     const contentType = response.body?.contentType ?? 'application/problem+json';
     const own = response.headers.map(({ name, value }) => `${name}: ${value}\r\n`).join('');
     // A shared cache must not serve one client's refusal to another (RFC 6585 §4).

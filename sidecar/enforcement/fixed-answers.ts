@@ -23,5 +23,6 @@ function problem(
     reason,
     fields: `Content-Type: application/problem+json\r\nCache-Control: no-store\r\n${fields}`,
     body: JSON.stringify({ type: 'about:blank', title: reason, status, detail }),
+    detail,
   };
 }

@@ -42,3 +42,11 @@ export function equalsFolded(text: string, from: number, lower: string): boolean
   }
   return true;
 }
+
+/**
+ * What a request-target may hold: visible ASCII but `#` (a target has no fragment, RFC 9112 §3.2), and bytes above ASCII,
+ * which many clients send raw and many servers take; they pass as they are.
+ */
+export function isTargetChar(code: number): boolean {
+  return code > 0x20 && code !== 0x7f && code !== 0x23;
+}

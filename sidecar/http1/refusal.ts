@@ -20,6 +20,7 @@ export type RefusalReason =
   | 'host-repeated'
   | 'http2-preface'
   | 'length-and-chunked'
+  | 'malformed'
   | 'method'
   | 'obs-fold'
   | 'request-line'
@@ -56,6 +57,7 @@ const statuses: Readonly<Record<RefusalReason, RefusalStatus>> = {
   'host-repeated': 400,
   'http2-preface': 505,
   'length-and-chunked': 400,
+  malformed: 400, // a message of HTTP/2 (RFC 9113 §8.1.1)
   method: 400,
   'obs-fold': 400,
   'request-line': 400,

@@ -3,7 +3,7 @@
 // the upstream gets the same bytes and may read them the other way.
 import type { RequestView } from '../rules/request-view.ts';
 import { isAuthority } from './authority.ts';
-import { isDigit, isTokenChar } from './characters.ts';
+import { isDigit, isTargetChar, isTokenChar } from './characters.ts';
 import { connectionOptions } from './connection-options.ts';
 import { CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE } from './field-kind.ts';
 import { FieldSection } from './field-section.ts';
@@ -187,12 +187,6 @@ function targetAuthority(target: string): string | undefined {
   const match = /^https?:\/\/([^/?]*)/i.exec(target);
   const authority = match?.[1];
   return authority !== undefined && isAuthority(authority) ? authority : undefined;
-}
-
-// Visible ASCII but `#` (a target has no fragment, RFC 9112 §3.2), and bytes above ASCII, which many clients
-// send raw and many servers take; they pass as they are.
-function isTargetChar(code: number): boolean {
-  return code > 0x20 && code !== 0x7f && code !== 0x23;
 }
 
 function isHttp2Name(protocol: string): boolean {

@@ -14,8 +14,10 @@ import { hopFields } from './forwarded-head.ts';
 import type { HopFields } from './forwarded-head.ts';
 import type { Answer, PendingAdmission, Verdict, Waiter } from './gate.ts';
 import { answerText, ownAnswers, refusalAnswer } from './own-answers.ts';
+import type { ProxiedConnection } from './proxied-connection.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import {
+  drainIdleMs,
   maxHeldBytes,
   maxLingerBytes,
   maxPendingHeadBytes,
@@ -26,14 +28,16 @@ import { listenTo } from './socket-events.ts';
 import type { SocketEvents } from './socket-events.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
-type State = 'reading' | 'deciding' | 'exchanging' | 'lingering' | 'gone';
+type State = 'reading' | 'deciding' | 'exchanging' | 'lingering' | 'handed-over' | 'gone';
 
 interface Owner {
   readonly pool: UpstreamPool;
-  readonly onGone: (connection: ClientConnection) => void;
+  readonly onGone: (connection: ProxiedConnection) => void;
+  /** The client speaks HTTP/2: gives who serves the socket from now on, in place of `connection`. */
+  readonly onHttp2: (connection: ProxiedConnection, socket: Socket) => SocketEvents;
 }
 
-export class ClientConnection implements Waiter, SocketEvents {
+export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection {
   readonly socket: Socket;
   readonly head: RequestHead;
   /** Sweep time at which `onDeadline` is due. */
@@ -49,6 +53,10 @@ export class ClientConnection implements Waiter, SocketEvents {
   #held: Buffer | undefined;
   #looping = false;
   #closes = false;
+  /** Whether a request has been read: what comes then is no preface any more. */
+  #hasServed = false;
+  /** Who serves the socket after a preface of HTTP/2. */
+  #successor: SocketEvents | undefined;
   /** This connection's share of `pendingHeadBytes`. */
   #pendingBytes = 0;
   /** When the request was admitted; kept only for the access log. −1 for a message that never was. */
@@ -85,14 +93,15 @@ export class ClientConnection implements Waiter, SocketEvents {
   #onRead(length: number): void {
     const bytes = this.#owner.pool.readBuffer.subarray(0, length);
     try {
-      this.onData(this.#readsHeads && this.#held === undefined ? bytes : Buffer.from(bytes));
+      if (this.#successor !== undefined) this.#successor.onData(bytes);
+      else this.onData(this.#readsHeads && this.#held === undefined ? bytes : Buffer.from(bytes));
     } catch (error) {
       this.onFault(error);
     }
   }
 
   onData(bytes: Buffer): void {
-    this.#context.counters.bytesFromClients += bytes.length;
+    if (this.#successor === undefined) this.#context.counters.bytesFromClients += bytes.length;
     switch (this.#state) {
       case 'reading':
         this.#append(bytes);
@@ -107,6 +116,9 @@ export class ClientConnection implements Waiter, SocketEvents {
       case 'lingering':
         this.#lingered += bytes.length;
         if (this.#lingered > maxLingerBytes) this.socket.destroy();
+        return;
+      case 'handed-over':
+        this.#successor?.onData(bytes);
         return;
       case 'gone':
         return;
@@ -197,16 +209,26 @@ export class ClientConnection implements Waiter, SocketEvents {
     this.#pendingBytes = 0;
   }
 
-  // HTTP/2 by prior knowledge (RFC 9113 §3.3). `head.text` holds all that came, from the first byte of the preface on:
-  // whoever serves HTTP/2 takes the socket over here.
+  // HTTP/2 by prior knowledge (RFC 9113 §3.3), only as the first thing a client says. `head.text` holds all that came.
   #onHttp2Preface(): void {
-    this.refuse('http2-preface');
+    if (this.#hasServed || this.head.start > 0) {
+      this.refuse('http2-preface');
+      return;
+    }
+    const bytes = Buffer.from(this.head.text, 'latin1');
+    this.#state = 'handed-over';
+    this.#held = undefined;
+    this.head.reset();
+    this.#context.counters.bytesFromClients -= bytes.length; // counted by whoever reads them
+    this.#successor = this.#owner.onHttp2(this, this.socket);
+    this.#successor.onData(bytes);
   }
 
   #admit(head: RequestHead): void {
     this.#context.counters.requestsTotal += 1;
     if (this.#context.accessLog !== undefined) this.#beganMs = this.#context.now();
     this.#state = 'deciding';
+    this.#hasServed = true;
     this.deadlineMs = Infinity; // the gate has its own
     this.#closes = head.wantsClose;
     this.#exchange.body.begin(head.framing, head.contentLength);
@@ -344,7 +366,8 @@ export class ClientConnection implements Waiter, SocketEvents {
   }
 
   onDrain(): void {
-    if (this.#state === 'exchanging') this.#exchange.onClientDrain();
+    if (this.#successor !== undefined) this.#successor.onDrain();
+    else if (this.#state === 'exchanging') this.#exchange.onClientDrain();
     else if (this.#state === 'reading') this.#readHeld();
   }
 
@@ -360,15 +383,19 @@ export class ClientConnection implements Waiter, SocketEvents {
       case 'deciding':
         this.destroy();
         return;
+      case 'handed-over':
+        this.#successor?.onEnd();
+        return;
       case 'lingering':
       case 'gone':
         return;
     }
   }
 
-  onGone(): void {
+  onGone(reason: 'reset' | 'closed' = 'closed'): void {
     const state = this.#state;
-    if (state === 'gone') return;
+    if (state === 'handed-over') this.#successor?.onGone(reason);
+    if (state === 'gone' || state === 'handed-over') return;
     this.#state = 'gone';
     this.#held = undefined;
     this.#dropPending();
@@ -380,6 +407,10 @@ export class ClientConnection implements Waiter, SocketEvents {
   }
 
   onFault(error: unknown): void {
+    if (this.#successor !== undefined) {
+      this.#successor.onFault(error);
+      return;
+    }
     this.#context.counters.faults += 1;
     this.#context.onFault(error);
     this.destroy();
@@ -396,10 +427,15 @@ export class ClientConnection implements Waiter, SocketEvents {
     if (this.isIdle) this.socket.destroySoon();
   }
 
-  /** Ends it when nothing has been under way for `ms`. */
-  endIfIdleFor(ms: number): void {
+  startDraining(): void {
+    // Each response says it from now on.
+  }
+
+  // Whoever uses a connection while we drain is told to close it. One that nobody uses would be used when the app has gone.
+  onSweep(): void {
+    if (!this.#context.draining) return;
     const sinceMs = this.deadlineMs - sweepIntervalMs - this.#context.settings.timeouts.idleMs;
-    if (this.isIdle && this.#context.sweptMs - sinceMs >= ms) this.#linger('');
+    if (this.isIdle && this.#context.sweptMs - sinceMs >= drainIdleMs) this.#linger('');
   }
 
   /** The deadline has passed: ends what is stuck. */

@@ -82,7 +82,7 @@ function editedLine(head: RequestHead, line: number, hop: HopFields): string {
     case X_FORWARDED_FOR:
       return appended(head, line, hop.address);
     case FORWARDED:
-      return appended(head, line, forwardedElement(head, hop));
+      return appended(head, line, forwardedElement(head.host, hop));
     case TE:
       return listElements(head.value(line)).includes('trailers') ? 'TE: trailers\r\n' : '';
     default:
@@ -101,10 +101,9 @@ function appended(head: RequestHead, line: number, element: string): string {
 }
 
 /** One element of Forwarded (RFC 7239 §4); an IPv6 address is bracketed and quoted (§6). */
-function forwardedElement(head: RequestHead, hop: HopFields): string {
+export function forwardedElement(host: string, hop: HopFields): string {
   const node = hop.address.includes(':') ? `"[${hop.address}]"` : hop.address;
-  const host = head.host === '' ? '' : `;host="${head.host}"`;
-  return `for=${node}${host};proto=${hop.proto}`;
+  return `for=${node}${host === '' ? '' : `;host="${host}"`};proto=${hop.proto}`;
 }
 
 export interface ResponseAdditions {

@@ -54,6 +54,8 @@ export interface Answer {
   readonly fields: string;
   /** Latin-1 or UTF-8 already turned into one char per byte; its length is the Content-Length. */
   readonly body: string;
+  /** One sentence on what happened, for where there is no body (gRPC). */
+  readonly detail: string;
 }
 
 export interface Gate {

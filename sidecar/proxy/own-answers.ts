@@ -8,22 +8,30 @@ import type { Answer } from './gate.ts';
 
 export type OwnAnswerKind =
   | 'client-stall'
+  | 'connect-protocol'
   | 'head-timeout'
   | 'too-many-connections'
   | 'too-many-heads'
   | 'upstream-bad-response'
   | 'upstream-closed'
   | 'upstream-connect'
+  | 'upstream-not-http2'
   | 'upstream-timeout';
 
 export const ownAnswers: Readonly<Record<OwnAnswerKind, Answer>> = {
   'client-stall': answer(408, 'Request Timeout', 'The request body did not arrive in time.'),
+  'connect-protocol': answer(
+    501,
+    'Not Implemented',
+    'The application takes no CONNECT that names a protocol.',
+  ),
   'head-timeout': answer(408, 'Request Timeout', 'The request head did not arrive in time.'),
   'too-many-connections': answer(503, 'Service Unavailable', 'Too many connections are open.'),
   'too-many-heads': answer(503, 'Service Unavailable', 'Too many request heads are unfinished.'),
   'upstream-bad-response': answer(502, 'Bad Gateway', 'The application sent no valid response.'),
   'upstream-closed': answer(502, 'Bad Gateway', 'The application closed without a response.'),
   'upstream-connect': answer(503, 'Service Unavailable', 'The application cannot be reached.'),
+  'upstream-not-http2': answer(502, 'Bad Gateway', 'The application does not speak HTTP/2.'),
   'upstream-timeout': answer(504, 'Gateway Timeout', 'The application did not answer in time.'),
 };
 
@@ -75,5 +83,5 @@ export function answerText(given: Answer, context: AnswerContext): string {
 function answer(status: number, reason: string, detail: string): Answer {
   const body = JSON.stringify({ type: 'about:blank', title: reason, status, detail });
   const fields = 'Content-Type: application/problem+json\r\nCache-Control: no-store\r\n';
-  return { status, reason, fields, body };
+  return { status, reason, fields, body, detail };
 }

@@ -21,6 +21,8 @@ export class ProxyCounters {
   /** Heads accepted by the parser, whatever became of them. */
   requestsTotal = 0;
   tunnelsOpen = 0;
+  /** Requests under way over HTTP/2. */
+  streamsOpen = 0;
   /** Connections the client broke off while a request was under way. */
   clientAborts = 0;
   upstreamConnectionsTotal = 0;

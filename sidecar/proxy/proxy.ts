@@ -4,11 +4,15 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import type { AccessLog } from './access-log.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { Gate } from './gate.ts';
+import { Http2Connection } from './http2/http2-connection.ts';
+import { Http2UpstreamPool } from './http2/upstream-pool.ts';
 import { listenAt } from './listening.ts';
+import type { ProxiedConnection } from './proxied-connection.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { ProxyCounters } from './proxy-counters.ts';
-import { maxRefusedConnections, settle, drainIdleMs, sweepIntervalMs } from './proxy-options.ts';
+import { maxRefusedConnections, settle, sweepIntervalMs } from './proxy-options.ts';
 import type { ListenOptions, ProxyOptions } from './proxy-options.ts';
+import type { SocketEvents } from './socket-events.ts';
 import { UpstreamPool } from './upstream-pool.ts';
 
 export interface ProxyDependencies {
@@ -59,8 +63,9 @@ class ListeningProxy implements Proxy {
   readonly #context: ProxyContext;
   readonly #wallClock: () => number;
   readonly #pool: UpstreamPool;
+  readonly #http2Pool: Http2UpstreamPool;
   readonly #server: Server;
-  readonly #connections = new Set<ClientConnection>();
+  readonly #connections = new Set<ProxiedConnection>();
   readonly #stopped = Promise.withResolvers<undefined>();
   #timer: NodeJS.Timeout | undefined;
   #lastSweepMs: number;
@@ -86,6 +91,7 @@ class ListeningProxy implements Proxy {
     };
     this.#renewDate();
     this.#pool = new UpstreamPool(this.#context);
+    this.#http2Pool = new Http2UpstreamPool(this.#context, this.#pool.readBuffer);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       this.#accept(socket);
     });
@@ -125,6 +131,7 @@ class ListeningProxy implements Proxy {
     const connection = new ClientConnection(socket, this.#context, {
       pool: this.#pool,
       onGone: this.#onGone,
+      onHttp2: this.#onHttp2,
     });
     this.#connections.add(connection);
     counters.connectionsOpen += 1;
@@ -134,7 +141,17 @@ class ListeningProxy implements Proxy {
     }
   }
 
-  readonly #onGone = (connection: ClientConnection): void => {
+  readonly #onHttp2 = (before: ProxiedConnection, socket: Socket): SocketEvents => {
+    const connection = new Http2Connection(socket, this.#context, {
+      upstreams: this.#http2Pool,
+      onGone: this.#onGone,
+    });
+    this.#connections.delete(before);
+    this.#connections.add(connection);
+    return connection;
+  };
+
+  readonly #onGone = (connection: ProxiedConnection): void => {
     if (this.#connections.delete(connection)) this.counters.connectionsOpen -= 1;
     if (this.#context.stopping) this.#checkStopped();
   };
@@ -148,11 +165,12 @@ class ListeningProxy implements Proxy {
     this.#lastSweepMs = nowMs;
     this.#renewDate();
     this.#pool.sweep();
+    this.#http2Pool.sweep();
     const cut = nowMs >= this.#cutAtMs;
     for (const connection of this.#connections) {
       if (cut) connection.destroy();
       else if (connection.deadlineMs <= context.sweptMs) endOverdue(connection);
-      else if (context.draining) endUnused(connection);
+      else sweepOne(connection);
     }
   }
 
@@ -161,7 +179,9 @@ class ListeningProxy implements Proxy {
   }
 
   startDraining(): void {
+    if (this.#context.draining) return;
     this.#context.draining = true;
+    for (const connection of this.#connections) connection.startDraining();
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -170,6 +190,7 @@ class ListeningProxy implements Proxy {
     this.#cutAtMs = Math.min(this.#cutAtMs, this.#context.now() + graceMs);
     if (this.#server.listening) this.#server.close();
     this.#pool.closeIdle();
+    this.#http2Pool.closeIdle();
     for (const connection of this.#connections) {
       if (graceMs <= 0) connection.destroy();
       else connection.stop();
@@ -189,16 +210,15 @@ class ListeningProxy implements Proxy {
   }
 }
 
-// Whoever uses a connection while we drain is told to close it. One that nobody uses would be used when the app has gone.
-function endUnused(connection: ClientConnection): void {
+function sweepOne(connection: ProxiedConnection): void {
   try {
-    connection.endIfIdleFor(drainIdleMs);
+    connection.onSweep();
   } catch (error) {
     connection.onFault(error);
   }
 }
 
-function endOverdue(connection: ClientConnection): void {
+function endOverdue(connection: ProxiedConnection): void {
   try {
     connection.onDeadline();
   } catch (error) {

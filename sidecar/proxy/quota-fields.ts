@@ -2,24 +2,25 @@
 // requests that the upstream refuses (policy: "the one with the smaller remaining stays").
 // Read only when such a field is there at all.
 import { isInnerList, parseDictionary, parseList } from 'structured-headers';
-import { RATE_LIMIT, X_RATE_LIMIT_REMAINING } from '../http1/field-kind.ts';
-import type { ResponseHead } from '../http1/response-head.ts';
 import type { Quota } from './gate.ts';
 
 /** `absent`: no conflict. `theirs`: the upstream's fields stay and ours are not sent. `ours`: ours replace them. */
 export type QuotaChoice = 'absent' | 'ours' | 'theirs';
 
+/** What a response of the application says, by lower-case name. */
+export interface ResponseFields {
+  header(name: string): string | undefined;
+}
+
 /** Which quota fields the client sees. A field of the upstream that cannot be read stays: it is never loosened. */
 export function chooseQuota(
-  head: ResponseHead,
+  response: ResponseFields,
   form: Quota['form'],
   remaining: number,
 ): QuotaChoice {
-  if (!head.has(form === 'RateLimit' ? RATE_LIMIT : X_RATE_LIMIT_REMAINING)) return 'absent';
-  const theirs =
-    form === 'RateLimit'
-      ? leastRemaining(head.header('ratelimit') ?? '')
-      : plainRemaining(head.header('x-ratelimit-remaining') ?? '');
+  const sent = response.header(form === 'RateLimit' ? 'ratelimit' : 'x-ratelimit-remaining');
+  if (sent === undefined) return 'absent';
+  const theirs = form === 'RateLimit' ? leastRemaining(sent) : plainRemaining(sent);
   return theirs === undefined || theirs <= remaining ? 'theirs' : 'ours';
 }
 

@@ -12,6 +12,7 @@ import type { UpstreamErrorKind } from './proxy-counters.ts';
 import { maxInterimResponses, maxJoinedBytes } from './proxy-options.ts';
 import { contain, listenTo } from './socket-events.ts';
 import type { SocketEvents } from './socket-events.ts';
+import { upstreamAddress } from './upstream-address.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
 type State = 'idle' | 'head' | 'body' | 'tunnel' | 'gone';
@@ -42,12 +43,11 @@ export class UpstreamConnection implements SocketEvents {
     this.#pool = pool;
     this.head = new ResponseHead(context.settings.limits);
     this.#body = new MessageBody(context.settings.limits);
-    const { host, port } = context.settings.upstream;
     // One buffer for the reads of all upstream connections: 2 µs a request less than a new one for each read.
     const onread = { buffer: pool.readBuffer, callback: (length: number) => this.#onRead(length) };
     this.socket = connect({
-      ...(host === 'localhost' ? LOCALHOST : { host }),
-      ...{ port, noDelay: true, allowHalfOpen: true, onread },
+      ...upstreamAddress(context.settings.upstream),
+      ...{ noDelay: true, allowHalfOpen: true, onread },
     });
     contain(this.socket, this, 'connect', () => {
       this.connecting = false;
@@ -281,22 +281,3 @@ function announcesBody(head: ResponseHead): boolean {
 }
 
 const noBytes = Buffer.alloc(0);
-
-/**
- * `localhost` is this machine and no question for a resolver, which may be slow or wrong: IPv4 first, then IPv6, for an
- * application that listens on one of them only.
- */
-const LOCALHOST = {
-  host: 'localhost',
-  autoSelectFamily: true,
-  lookup: (
-    _host: string,
-    _options: unknown,
-    found: (error: null, addresses: { address: string; family: number }[]) => void,
-  ): void => {
-    found(null, [
-      { address: '127.0.0.1', family: 4 },
-      { address: '::1', family: 6 },
-    ]);
-  },
-};

@@ -265,7 +265,7 @@ describe('a refused request', () => {
     'a target that is too long': [414, get(`/${'x'.repeat(16_384)}`)],
     'too many fields': [431, get('/', 'A: b\r\n'.repeat(128))],
     CONNECT: [501, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n'],
-    'the preface of HTTP/2': [505, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'],
+    'the preface of HTTP/2 behind something else': [505, '\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     'a version from the future': [505, 'GET / HTTP/3.0\r\n\r\n'],
   };
 
@@ -285,6 +285,18 @@ describe('a refused request', () => {
       assert.deepEqual([fixture.gate.seen, upstream.heads], [[], []]);
     });
   }
+
+  it('gets 505 when it changes to HTTP/2 on a connection that has served HTTP/1.1', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    client.send(get('/'));
+    await client.response();
+
+    client.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+
+    assert.equal((await client.response()).status, 505);
+  });
 
   it('is counted by its reason', async () => {
     await using upstream = await AnsweringUpstream.open(OK);

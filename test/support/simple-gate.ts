@@ -16,6 +16,7 @@ export const deniedAnswer: Answer = {
   reason: 'Too Many Requests',
   fields: 'Content-Type: text/plain\r\nRetry-After: 7\r\nCache-Control: no-store\r\n',
   body: 'slow down\n',
+  detail: 'Too many: slow down.',
 };
 
 export const unavailableAnswer: Answer = {
@@ -23,6 +24,7 @@ export const unavailableAnswer: Answer = {
   reason: 'Service Unavailable',
   fields: 'Content-Type: text/plain\r\n',
   body: 'no store\n',
+  detail: 'No store.',
 };
 
 /** Allows everything at once. */

@@ -1,0 +1,52 @@
+// The proxy's own answers as HTTP/2 says them: a head and a body, or, to a call of gRPC, trailers alone.
+import { Field } from '../../http2/field.ts';
+import { encodeGrpcMessage, GRPC_RESOURCE_EXHAUSTED, grpcStatusOf } from '../../http2/grpc.ts';
+import type { Answer } from '../gate.ts';
+import { FieldLines } from './forwarded-fields.ts';
+
+const lines = new FieldLines();
+
+/** The fields of `answer`, whose body follows. */
+export function answerFields(answer: Answer, date: Field): readonly Field[] {
+  return [
+    new Field(':status', String(answer.status), 'indexed'),
+    ...lines.read(answer.fields),
+    date,
+    new Field('content-length', String(answer.body.length), 'plain'),
+  ];
+}
+
+/**
+ * The same to a call of gRPC, whole. `grpcStatus` where the call was over a limit, whatever HTTP status the policy gives.
+ * Retry-After is there for whoever reads metadata; `grpc-retry-pushback-ms` is what clients with a retry policy go by.
+ */
+export function grpcAnswerFields(
+  answer: Answer,
+  date: Field,
+  grpcStatus: number = grpcStatusOf(answer.status),
+): readonly Field[] {
+  const own = lines.read(answer.fields).filter(({ name }) => !OF_A_BODY.has(name));
+  const retryAfter = own.find(({ name }) => name === 'retry-after')?.value;
+  return [
+    OK,
+    GRPC,
+    new Field('grpc-status', String(grpcStatus), 'plain'),
+    new Field('grpc-message', encodeGrpcMessage(answer.detail), 'plain'),
+    ...pushback(grpcStatus, retryAfter),
+    ...own,
+    date,
+  ];
+}
+
+/** Fields that speak of a body in another format. */
+const OF_A_BODY: ReadonlySet<string> = new Set(['content-type', 'cache-control']);
+
+const OK = new Field(':status', '200', 'indexed');
+const GRPC = new Field('content-type', 'application/grpc', 'indexed');
+
+/** What no wait cures must not be tried again at all: that is what a negative number says. */
+function pushback(grpcStatus: number, retryAfter: string | undefined): readonly Field[] {
+  if (retryAfter === undefined && grpcStatus !== GRPC_RESOURCE_EXHAUSTED) return [];
+  const ms = retryAfter === undefined ? -1 : Number(retryAfter) * 1_000;
+  return [new Field('grpc-retry-pushback-ms', String(ms), 'plain')];
+}

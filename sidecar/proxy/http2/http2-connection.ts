@@ -1,0 +1,237 @@
+// Hot path. One client connection that speaks HTTP/2: hands each request to an exchange and ends well.
+import type { Socket } from 'node:net';
+import { Endpoint, type EndpointOwner } from '../../http2/endpoint.ts';
+import { ENHANCE_YOUR_CALM, REFUSED_STREAM } from '../../http2/error-code.ts';
+import { Field } from '../../http2/field.ts';
+import type { FieldBlock } from '../../http2/hpack-decoder.ts';
+import { Http2Request } from '../../http2/request.ts';
+import { DEFAULT_WINDOW } from '../../http2/settings.ts';
+import type { Stream } from '../../http2/stream.ts';
+import { hopFields } from '../forwarded-head.ts';
+import type { ProxiedConnection } from '../proxied-connection.ts';
+import type { ProxyContext } from '../proxy-context.ts';
+import { sweepIntervalMs } from '../proxy-options.ts';
+import type { SocketEvents } from '../socket-events.ts';
+import { Http2Exchange } from './exchange.ts';
+import { Http2HopFields } from './forwarded-fields.ts';
+import { Http2Socket } from './http2-socket.ts';
+import type { Http2UpstreamPool } from './upstream-pool.ts';
+
+/** Requests under way on one connection: what Go's and nginx's servers take (250, 128), and more than a client opens. */
+const MAX_STREAMS = 250;
+/** Body bytes of all streams of a connection that may wait to be passed on. */
+const CONNECTION_WINDOW = 1_048_576;
+/** From the first GOAWAY, which only asks, to the one after which new requests are not taken. */
+const LEAVE_MS = 1_000;
+
+export interface Http2Owner {
+  readonly upstreams: Http2UpstreamPool;
+  readonly onGone: (connection: ProxiedConnection) => void;
+}
+
+export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConnection {
+  readonly context: ProxyContext;
+  readonly endpoint: Endpoint;
+  readonly hop: Http2HopFields;
+  readonly #owner: Http2Owner;
+  readonly #wire: Http2Socket;
+  readonly #exchanges = new Map<number, Http2Exchange>();
+  readonly #peerAddress: string;
+  #knownHost = '';
+  #idleSinceMs: number;
+  /** When the client was asked to leave; −1 = never. */
+  #askedMs = -1;
+  #isGone = false;
+
+  constructor(socket: Socket, context: ProxyContext, owner: Http2Owner) {
+    const { limits, forwardedProto, via } = context.settings;
+    this.context = context;
+    this.#owner = owner;
+    this.#peerAddress = socket.remoteAddress ?? '';
+    this.#idleSinceMs = context.sweptMs;
+    this.hop = new Http2HopFields(hopFields(this.#peerAddress, forwardedProto, ''), via);
+    this.endpoint = new Endpoint(
+      {
+        role: 'server',
+        maxConcurrentStreams: MAX_STREAMS,
+        maxHeaderListBytes: limits.maxHeadBytes,
+        maxHeaderLines: limits.maxFieldLines,
+        initialWindow: DEFAULT_WINDOW,
+        connectionWindow: CONNECTION_WINDOW,
+        creditsAtOnce: false,
+      },
+      this,
+    );
+    this.#wire = new Http2Socket(socket, this.endpoint, (bytes) => {
+      context.counters.bytesToClients += bytes;
+    });
+    this.schedule();
+    if (context.draining) this.startDraining();
+  }
+
+  get upstreams(): Http2UpstreamPool {
+    return this.#owner.upstreams;
+  }
+
+  /** `date: …`, one object for all responses of a while. */
+  get date(): Field {
+    return dateField(this.context.dateLine);
+  }
+
+  schedule(): void {
+    this.#wire.schedule();
+  }
+
+  onData(bytes: Buffer): void {
+    this.context.counters.bytesFromClients += bytes.length;
+    this.endpoint.receive(bytes);
+    if (this.endpoint.isBroken) this.#wire.end();
+    else this.schedule();
+  }
+
+  onRequest(stream: Stream, block: FieldBlock): void {
+    const { counters, settings } = this.context;
+    if (counters.streamsOpen >= settings.maxConnections) {
+      this.endpoint.reset(stream, REFUSED_STREAM);
+      return;
+    }
+    const request = new Http2Request(block, {
+      peerAddress: this.#peerAddress,
+      maxTargetBytes: settings.limits.maxTargetBytes,
+      knownHost: this.#knownHost,
+    });
+    stream.bytesDue = stream.remoteEnded ? -1 : request.contentLength;
+    const exchange = new Http2Exchange(this, stream, request);
+    this.#exchanges.set(stream.id, exchange);
+    counters.streamsOpen += 1;
+    if (request.refusal !== undefined) {
+      exchange.refuse();
+      return;
+    }
+    this.#knownHost = request.host;
+    exchange.begin();
+  }
+
+  onOver(stream: Stream): void {
+    const exchange = this.#exchanges.get(stream.id);
+    if (exchange === undefined) return;
+    this.#exchanges.delete(stream.id);
+    this.context.counters.streamsOpen -= 1;
+    exchange.onOver();
+    if (this.#exchanges.size > 0) return;
+    this.#idleSinceMs = this.context.sweptMs;
+    if (this.endpoint.isGoingAway) this.#closeSoon();
+  }
+
+  onGoAway(): void {
+    if (this.#exchanges.size === 0) this.#closeSoon();
+  }
+
+  /** After what has been written for the last stream. */
+  #closeSoon(): void {
+    this.#wire.end();
+  }
+
+  onDrain(): void {
+    this.#wire.onDrain();
+  }
+
+  onEnd(): void {
+    this.destroy();
+  }
+
+  onGone(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#wire.gone();
+    this.#owner.onGone(this);
+  }
+
+  onFault(error: unknown): void {
+    this.context.counters.faults += 1;
+    this.context.onFault(error);
+    this.destroy();
+  }
+
+  destroy(): void {
+    this.#wire.socket.destroy();
+    this.onGone();
+  }
+
+  /** Sweep time at which `onDeadline` is due: of the request that has waited longest, or of the connection. */
+  get deadlineMs(): number {
+    if (this.#exchanges.size === 0) return this.#idleDeadlineMs;
+    let earliest = Infinity;
+    for (const { deadlineMs } of this.#exchanges.values()) {
+      if (deadlineMs < earliest) earliest = deadlineMs;
+    }
+    return earliest;
+  }
+
+  get #idleDeadlineMs(): number {
+    const { headMs, idleMs, lingerMs } = this.context.settings.timeouts;
+    const ms = this.endpoint.isGoingAway ? lingerMs : this.endpoint.isWithinFrame ? headMs : idleMs;
+    return this.#idleSinceMs + sweepIntervalMs + ms;
+  }
+
+  onDeadline(): void {
+    const { sweptMs, counters } = this.context;
+    if (this.#exchanges.size > 0) {
+      for (const exchange of [...this.#exchanges.values()]) {
+        if (exchange.deadlineMs <= sweptMs) exchange.onDeadline();
+      }
+    } else if (this.endpoint.isGoingAway) {
+      this.destroy();
+    } else if (this.endpoint.isWithinFrame) {
+      counters.timeouts.head += 1;
+      this.endpoint.close(ENHANCE_YOUR_CALM, 'a frame that does not end');
+      this.#leave();
+    } else {
+      counters.timeouts.idle += 1;
+      this.#leave();
+    }
+  }
+
+  #leave(): void {
+    this.#idleSinceMs = this.context.sweptMs;
+    this.endpoint.goAway();
+    this.#wire.end();
+  }
+
+  /** Told at each sweep. */
+  onSweep(): void {
+    this.endpoint.forgive();
+    if (this.#askedMs < 0 || this.context.sweptMs - this.#askedMs < LEAVE_MS) return;
+    this.#askedMs = Infinity;
+    this.endpoint.goAway();
+    if (this.#exchanges.size === 0) this.#leave();
+    else this.schedule();
+  }
+
+  /** Asks the client to send its next requests over another connection. */
+  startDraining(): void {
+    if (this.#askedMs >= 0) return;
+    this.#askedMs = this.context.sweptMs;
+    this.endpoint.askToLeave();
+    this.schedule();
+  }
+
+  /** Takes no more requests, and ends with the last one. */
+  stop(): void {
+    this.endpoint.goAway();
+    if (this.#exchanges.size === 0) this.#leave();
+    else this.schedule();
+  }
+}
+
+let lastDateLine = '';
+let lastDate = new Field('date', '', 'indexed');
+
+/** The field of `Date: …\r\n`. */
+function dateField(line: string): Field {
+  if (line !== lastDateLine) {
+    lastDateLine = line;
+    lastDate = new Field('date', line.slice(6, -2), 'plain');
+  }
+  return lastDate;
+}
