@@ -8,7 +8,8 @@ import {
   type Environment,
   type GivenFlags,
 } from '../contract/settings-reading.ts';
-import { type RunConfig, settings } from './run-settings.ts';
+import type { RunConfig } from './run-config.ts';
+import { settings } from './run-settings.ts';
 
 /**
  * Merges flags, environment and defaults.
@@ -49,13 +50,20 @@ function refuseIncomplete(config: RunConfig): RunConfig {
   refuseUnpaired(config);
   if (config.operator === undefined) refuseWithoutPolicies(config);
   else refuseWithOperator(config);
-  if ((config.redisCert === undefined) !== (config.redisKey === undefined)) {
-    throw missing(
-      config.redisCert === undefined ? '--redis-cert' : '--redis-key',
-      'both --redis-cert and --redis-key, or neither',
-    );
+  refuseHalfPair(['--redis-cert', config.redisCert], ['--redis-key', config.redisKey]);
+  refuseHalfPair(['--tls-cert', config.tlsCert], ['--tls-key', config.tlsKey]);
+  if (config.tlsClientCa !== undefined && config.tlsCert === undefined) {
+    throw missing('--tls-cert', '--tls-cert and --tls-key beside --tls-client-ca');
   }
   return config;
+}
+
+type Given = readonly [flag: string, value: string | undefined];
+
+function refuseHalfPair(cert: Given, key: Given): void {
+  if ((cert[1] === undefined) === (key[1] === undefined)) return;
+  const [flag] = cert[1] === undefined ? cert : key;
+  throw missing(flag, `both ${cert[0]} and ${key[0]}, or neither`);
 }
 
 function refuseUnpaired({ upstream, listen }: RunConfig): void {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { WeirError } from '../contract/errors.ts';
 import { redactUrl } from './config.ts';
 import type { Log } from './log.ts';
-import type { RunConfig } from './run-settings.ts';
+import type { RunConfig } from './run-config.ts';
 import { systemClock } from './store/clock.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import type { Store } from './store/store.ts';

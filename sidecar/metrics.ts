@@ -183,9 +183,7 @@ function configMetrics(sources: MetricSources): Metric[] {
   ];
 }
 
-function connectionMetrics({ proxy }: MetricSources): Metric[] {
-  const count = (name: string, help: string, read: () => number): Metric =>
-    counter(name, help, [], () => [plain(read())]);
+function openMetrics(proxy: MetricSources['proxy']): Metric[] {
   return [
     gauge('weir_connections', 'Client connections open.', {
       labels: [],
@@ -202,11 +200,24 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
       across: 'sum',
       read: () => [plain(proxy.streamsOpen)],
     }),
+  ];
+}
+
+function connectionMetrics({ proxy }: MetricSources): Metric[] {
+  const count = (name: string, help: string, read: () => number): Metric =>
+    counter(name, help, [], () => [plain(read())]);
+  return [
+    ...openMetrics(proxy),
     count('weir_connections_total', 'Client connections accepted.', () => proxy.connectionsTotal),
     count(
       'weir_connections_refused_total',
       'Client connections beyond the maximum.',
       () => proxy.connectionsRefused,
+    ),
+    count(
+      'weir_tls_failures_total',
+      'Client connections on which TLS was not agreed upon.',
+      () => proxy.tlsFailures,
     ),
     count(
       'weir_heads_shed_total',
@@ -219,11 +230,8 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
         value: proxy.responses[digit] ?? 0,
       })),
     ),
-    counter(
-      'weir_refusals_total',
-      'Messages that were not valid HTTP/1.1, by why.',
-      ['reason'],
-      () => labelled('reason', Object.fromEntries(proxy.refusals)),
+    counter('weir_refusals_total', 'Messages that were not valid HTTP, by why.', ['reason'], () =>
+      labelled('reason', Object.fromEntries(proxy.refusals)),
     ),
     counter(
       'weir_upstream_errors_total',

@@ -1,5 +1,6 @@
 // The ways through a sidecar: one listener, gate and proxy for each port of the application. They share the limiter and
 // their numbers, and are drained and stopped together.
+import type { SecureContextOptions } from 'node:tls';
 import type { Log } from './log.ts';
 import { EnforcingGate } from './enforcement/enforcing-gate.ts';
 import { type AccessLine, AccessLog } from './proxy/access-log.ts';
@@ -7,7 +8,8 @@ import type { ProxyCounters } from './proxy/proxy-counters.ts';
 import type { ProxyOptions } from './proxy/proxy-options.ts';
 import { openProxy, type Proxy, type ProxyDependencies } from './proxy/proxy.ts';
 import { Address, Networks, readAddress } from './rules/address.ts';
-import type { RunConfig } from './run-settings.ts';
+import type { RunConfig } from './run-config.ts';
+import { CertificateFiles } from './tls/certificate-files.ts';
 import type { HostPort } from '../contract/setting.ts';
 import { systemClock } from './store/clock.ts';
 import type { Limiter } from './store/limiter.ts';
@@ -42,12 +44,19 @@ export class Routes implements AsyncDisposable {
   readonly counters: ProxyCounters;
   readonly #proxies: readonly Proxy[];
 
-  private constructor(proxies: readonly Proxy[], counters: ProxyCounters) {
+  readonly #certificate: AsyncDisposable | undefined;
+
+  private constructor(
+    proxies: readonly Proxy[],
+    counters: ProxyCounters,
+    certificate: AsyncDisposable | undefined,
+  ) {
     this.#proxies = proxies;
     this.counters = counters;
+    this.#certificate = certificate;
   }
 
-  /** `listens`: false = connections are handed in through `adopt`. Throws LISTEN_FAILED. */
+  /** `listens`: false = connections are handed in through `adopt`. Throws LISTEN_FAILED, CERTIFICATE_INVALID. */
   static async open(
     config: RunConfig,
     gates: readonly GuardedPort[],
@@ -55,8 +64,14 @@ export class Routes implements AsyncDisposable {
   ): Promise<Routes> {
     await using stack = new AsyncDisposableStack();
     const proxies: Proxy[] = [];
+    const certificate = await openCertificate(config, log, (context) => {
+      for (const proxy of proxies) proxy.renewTls(context);
+    });
+    if (certificate !== undefined) stack.use(certificate);
     for (const [i, { gate }] of gates.entries()) {
-      const options = proxyOptions(config, i, listens ? config.listen[i] : undefined);
+      const listen = listens ? config.listen[i] : undefined;
+      const tls = certificate === undefined ? {} : { tls: certificate.context };
+      const options = { ...proxyOptions(config, i, listen), ...tls };
       const dependencies = proxyDependencies(config, log, proxies[0]?.counters);
       proxies.push(stack.use(await openProxy(options, gate, dependencies)));
     }
@@ -64,7 +79,7 @@ export class Routes implements AsyncDisposable {
     if (first === undefined) throw new RangeError('a sidecar without a route');
     // From here on they are the caller's.
     stack.move();
-    return new Routes(proxies, first.counters);
+    return new Routes(proxies, first.counters, certificate);
   }
 
   /** Where requests are taken, port 0 resolved, in the order of --listen. */
@@ -87,7 +102,30 @@ export class Routes implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop(0);
+    await this.#certificate?.[Symbol.asyncDispose]();
   }
+}
+
+/** Undefined without --tls-cert. Throws CERTIFICATE_INVALID. */
+async function openCertificate(
+  { tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: RunConfig,
+  log: Log,
+  renew: (context: SecureContextOptions) => void,
+): Promise<CertificateFiles | undefined> {
+  if (cert === undefined || key === undefined) return undefined;
+  return CertificateFiles.open(
+    { cert, key, clientCa },
+    {
+      onRenewed(context, notAfterMs) {
+        renew(context);
+        const notAfter = new Date(notAfterMs).toISOString();
+        log.info({ event: 'certificate', notAfter }, 'another certificate is in force');
+      },
+      onRefused(error) {
+        log.error({ event: 'certificate', err: error }, 'the certificate stays as it is');
+      },
+    },
+  );
 }
 
 function proxyOptions(

@@ -14,10 +14,10 @@ import {
   parseSwitch,
   parseText,
   parseWorkload,
-  type HostPort,
   type Setting,
 } from '../contract/setting.ts';
 import { settingsOf, type SettingsTable } from '../contract/settings-reading.ts';
+import type { RunConfig } from './run-config.ts';
 
 const dnsLabel = parseText(
   /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
@@ -28,59 +28,6 @@ const cidr = parseText(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/, 'a network such as 127.0.
 // A descriptor each for the client and the upstream side, and some for Redis, admin and files: 10 000 connections
 // stay below the usual hard limit of 2^20 and below 130 MB of memory at the measured ~8 kB a pair.
 const MOST_CONNECTIONS = 200_000;
-
-/** What `weir run` was told; every field is parsed and within its bounds. Durations in ms. */
-export interface RunConfig {
-  readonly policy: readonly string[];
-  /** At least one; the n-th is where the n-th of `listen` forwards to. */
-  readonly upstream: readonly HostPort[];
-  readonly listen: readonly HostPort[];
-  readonly admin: HostPort;
-  /** Where rules come from instead of `policy`: an `https:` URL. */
-  readonly operator: string | undefined;
-  /** PEM text, or the path of a file of it. */
-  readonly operatorCa: string | undefined;
-  readonly operatorToken: string;
-  readonly seed: string | undefined;
-  readonly configCache: string | undefined;
-  readonly onNoConfig: 'deny' | 'allow';
-  /** See contract/app-probe.ts; checked when it is opened. Its headers may hold credentials. */
-  readonly appProbes: string | undefined;
-  readonly podNamespace: string | undefined;
-  readonly podName: string | undefined;
-  readonly podUid: string | undefined;
-  /** May hold a password: log it only through `redactUrl`. */
-  readonly redis: string | undefined;
-  readonly redisCa: string | undefined;
-  readonly redisCert: string | undefined;
-  readonly redisKey: string | undefined;
-  readonly redisPartitions: number;
-  readonly deadline: number;
-  readonly lease: boolean;
-  readonly headerTimeout: number;
-  readonly idleTimeout: number;
-  readonly bodyTimeout: number;
-  readonly connectTimeout: number;
-  readonly upstreamTimeout: number;
-  readonly streamTimeout: number;
-  readonly tunnelTimeout: number;
-  readonly upstreamIdleTimeout: number;
-  readonly maxConnections: number;
-  readonly maxHeaderBytes: number;
-  readonly maxHeaders: number;
-  readonly maxUrlBytes: number;
-  readonly workers: number;
-  readonly supervise: boolean;
-  readonly namespace: string | undefined;
-  readonly labels: readonly (readonly [string, string])[];
-  readonly workload: string | undefined;
-  readonly replicas: number;
-  readonly via: string | undefined;
-  readonly debugFrom: readonly string[];
-  readonly grace: number;
-  readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
-  readonly accessLog: number;
-}
 
 const table: SettingsTable<RunConfig> = {
   policy: {
@@ -109,6 +56,27 @@ const table: SettingsTable<RunConfig> = {
     summary: 'where to serve /healthz, /readyz and /metrics',
     written: '127.0.0.1:15090',
     parse: parseHostPort(0),
+    ...one,
+  },
+  tlsCert: {
+    placeholder: 'FILE',
+    summary: 'certificate to serve clients over TLS with; read again when it changes',
+    written: undefined,
+    parse: parsePath,
+    ...one,
+  },
+  tlsKey: {
+    placeholder: 'FILE',
+    summary: 'private key of that certificate',
+    written: undefined,
+    parse: parsePath,
+    ...one,
+  },
+  tlsClientCa: {
+    placeholder: 'FILE',
+    summary: 'CA certificates whose clients are let in; absent = clients show none',
+    written: undefined,
+    parse: parsePath,
     ...one,
   },
   operator: {

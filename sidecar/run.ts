@@ -7,7 +7,7 @@ import { AppHealth } from './app-health/app-health.ts';
 import { openConfiguredStore } from './configured-store.ts';
 import type { Log } from './log.ts';
 import { filePolicies } from './policy/file-policies.ts';
-import type { RunConfig } from './run-settings.ts';
+import type { RunConfig } from './run-config.ts';
 import type { HostPort } from '../contract/setting.ts';
 import { openSidecar, type SidecarParts } from './sidecar.ts';
 

@@ -10,7 +10,7 @@ import { sidecarMetrics } from './metrics.ts';
 import { BundleSwitch } from './policy/bundle-switch.ts';
 import { newRuleCounters } from './rules/rule-counters.ts';
 import { openGates, Routes } from './routes.ts';
-import type { RunConfig } from './run-settings.ts';
+import type { RunConfig } from './run-config.ts';
 import { Limiter } from './store/limiter.ts';
 import type { BreakerTransition } from './store/node-breakers.ts';
 import type { Store } from './store/store.ts';

@@ -4,9 +4,9 @@
 //   ca-previous.crt           is trusted still
 //   promoted-at               ISO 8601: since when ca.crt signs
 import { Buffer } from 'node:buffer';
+import { checkPair, invalid, validityOf } from '../../contract/certificate.ts';
 import type { KubeObject, Resource } from '../kube/object.ts';
 import type { KeyPair } from './authority.ts';
-import { checkPair, invalid, validityOf } from './certificate-reading.ts';
 import type { RotationState } from './rotation.ts';
 
 export const secretResource: Resource = {

@@ -1,6 +1,6 @@
 // How long what is served and what is trusted is valid, for the alert that comes before the end.
 import { Gauge, type Registry } from 'prom-client';
-import { validityOf } from './certificate-reading.ts';
+import { validityOf } from '../../contract/certificate.ts';
 import type { ServingIdentity } from './certificate-source.ts';
 
 export function openCertificateMetrics(registry: Registry): (identity: ServingIdentity) => void {

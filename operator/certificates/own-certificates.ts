@@ -1,6 +1,7 @@
 // Certificates of an authority of our own, which is in a Secret that all replicas share. Whichever replica comes first
 // creates it; only the leader rotates it; each replica signs its own server certificate and keeps it in memory.
 import type { Registry } from 'prom-client';
+import { validityOf } from '../../contract/certificate.ts';
 import { pause, type Clock, type Random } from '../clock.ts';
 import type { ApiFailure, KubeApi } from '../kube/api.ts';
 import type { Log } from '../log.ts';
@@ -14,7 +15,6 @@ import {
   trustOf,
 } from './authority-secret.ts';
 import type { Authorities, SecretObject } from './authority-secret.ts';
-import { validityOf } from './certificate-reading.ts';
 import { openCertificateMetrics } from './certificate-metrics.ts';
 import { IdentityListeners } from './certificate-source.ts';
 import type { CertificateSource, ServingIdentity } from './certificate-source.ts';

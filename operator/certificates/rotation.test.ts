@@ -9,7 +9,8 @@ import {
   planRotation,
   renewalMs,
 } from './rotation.ts';
-import type { RotationState, Validity } from './rotation.ts';
+import type { Validity } from '../../contract/certificate.ts';
+import type { RotationState } from './rotation.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -2,6 +2,8 @@
 // been told of: the next one is introduced into the bundle that everybody trusts, a day later it signs, and the previous
 // one leaves the bundle when the last certificate that it signed has ended.
 
+import type { Validity } from '../../contract/certificate.ts';
+
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -13,11 +15,6 @@ export const LEAF_LIFE_MS: number = 7 * DAY_MS;
 export const OVERLAP_MS: number = DAY_MS;
 /** Replicas look at their certificates once a minute, and clocks differ: one signed by the previous may be an hour late. */
 const LATE_MS = HOUR_MS;
-
-export interface Validity {
-  readonly notBeforeMs: number;
-  readonly notAfterMs: number;
-}
 
 export interface RotationState {
   /** Signs. */

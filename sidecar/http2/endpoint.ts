@@ -446,8 +446,8 @@ export class Endpoint {
   #drop(stream: Stream, code: ErrorCode): void {
     this.sender.forget(stream);
     stream.remoteEnded = true;
-    this.#remove(stream);
     stream.owner.onReset(stream, code);
+    this.#remove(stream);
   }
 
   #remove(stream: Stream): void {

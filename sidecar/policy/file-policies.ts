@@ -1,6 +1,6 @@
 // Policies from files, as a serving process uses them.
 import type { Bundle } from '../../contract/bundle.ts';
-import type { RunConfig } from '../run-settings.ts';
+import type { RunConfig } from '../run-config.ts';
 import type { SidecarParts } from '../sidecar.ts';
 import type { Log } from '../log.ts';
 import { openFileSource } from './file-source.ts';

@@ -4,7 +4,7 @@ import { WeirError } from '../../contract/errors.ts';
 import { MESSAGE_MAX, type PolicyRefusal } from '../../contract/stream.ts';
 import type { Log } from '../log.ts';
 import { compileRules } from '../rules/rule-set.ts';
-import type { RunConfig } from '../run-settings.ts';
+import type { RunConfig } from '../run-config.ts';
 import type { PolicyTarget } from '../sidecar.ts';
 import type { Store } from '../store/store.ts';
 import type { ConfigTarget, PushedConfig, SidecarReport } from './pushed-config.ts';

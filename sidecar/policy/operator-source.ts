@@ -4,7 +4,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { SEED_LENGTH_MAX, decodeSeed } from '../../contract/seed.ts';
 import type { Log } from '../log.ts';
-import type { RunConfig } from '../run-settings.ts';
+import type { RunConfig } from '../run-config.ts';
 import { ConfigCache } from './config-cache.ts';
 import { ConfigKeeper } from './config-keeper.ts';
 import type { ConfigTarget } from './pushed-config.ts';

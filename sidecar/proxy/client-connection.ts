@@ -21,6 +21,7 @@ import {
   maxHeldBytes,
   maxLingerBytes,
   maxPendingHeadBytes,
+  quietMs,
   sweepIntervalMs,
 } from './proxy-options.ts';
 import { readingInto } from './shared-reads.ts';
@@ -422,9 +423,9 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     this.onGone();
   }
 
-  /** Closes now if nothing is under way; otherwise the connection closes after its response. */
+  /** Closes now if nothing is under way, and nothing seems to be on its way; otherwise after its response, or soon. */
   stop(): void {
-    if (this.isIdle) this.socket.destroySoon();
+    if (this.#idleForMs >= quietMs) this.socket.destroySoon();
   }
 
   startDraining(): void {
@@ -433,9 +434,16 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
 
   // Whoever uses a connection while we drain is told to close it. One that nobody uses would be used when the app has gone.
   onSweep(): void {
-    if (!this.#context.draining) return;
-    const sinceMs = this.deadlineMs - sweepIntervalMs - this.#context.settings.timeouts.idleMs;
-    if (this.isIdle && this.#context.sweptMs - sinceMs >= drainIdleMs) this.#linger('');
+    const { draining, stopping } = this.#context;
+    if (stopping) this.stop();
+    else if (draining && this.#idleForMs >= drainIdleMs) this.#linger('');
+  }
+
+  /** Since when nothing has been under way; −1 while something is. */
+  get #idleForMs(): number {
+    if (!this.isIdle) return -1;
+    const { settings, sweptMs } = this.#context;
+    return sweptMs - (this.deadlineMs - sweepIntervalMs - settings.timeouts.idleMs);
   }
 
   /** The deadline has passed: ends what is stuck. */

@@ -16,6 +16,8 @@ export class ProxyCounters {
   connectionsTotal = 0;
   /** Connections refused because `maxConnections` were open. */
   connectionsRefused = 0;
+  /** Connections on which TLS was not agreed upon. */
+  tlsFailures = 0;
   /** Unfinished heads given up because all together had grown too large. */
   headsShed = 0;
   /** Heads accepted by the parser, whatever became of them. */

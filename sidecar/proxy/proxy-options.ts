@@ -1,6 +1,7 @@
 // What the proxy can be told, with the defaults and why they are what they are.
 import { defaultHttp1Limits } from '../http1/limits.ts';
 import type { Http1Limits } from '../http1/limits.ts';
+import type { SecureContextOptions } from 'node:tls';
 
 export interface ProxyOptions {
   /** Absent = nothing is listened on: connections are handed in through `adopt`. */
@@ -12,10 +13,12 @@ export interface ProxyOptions {
   readonly maxConnections?: number;
   /** Idle upstream connections kept for reuse. */
   readonly maxIdleUpstream?: number;
-  /** Value of X-Forwarded-Proto where the request has none. */
+  /** Value of X-Forwarded-Proto where the request has none; absent = `https` with `tls`, else `http`. */
   readonly forwardedProto?: 'http' | 'https';
   /** Pseudonym for Via on requests and responses; absent = no Via. */
   readonly via?: string;
+  /** Certificate and key to serve clients over TLS with; absent = plain TCP. Renewed by `Proxy.renewTls`. */
+  readonly tls?: SecureContextOptions;
 }
 
 /** `host` `::` falls back to `0.0.0.0` where the machine has no IPv6, if `ipv4Fallback` is set. */
@@ -75,6 +78,10 @@ const defaultMaxIdleUpstream = 256;
 
 /** How long a client may keep a connection unused while the sidecar drains; an app without a hook of its own sleeps five seconds. */
 export const drainIdleMs = 3_000;
+/** At the end, how long nobody may have come, or a connection have been unused, before it is closed: a request may be under way. */
+export const quietMs = 1_000;
+/** How long new connections are taken at the end at most. */
+export const maxQuietMs = 5_000;
 /** How often deadlines are looked at; a timeout is late by at most twice this. */
 export const sweepIntervalMs = 500;
 
@@ -111,7 +118,7 @@ export function settle(options: ProxyOptions): ProxySettings {
     timeouts: { ...defaultTimeouts, ...options.timeouts },
     maxConnections: options.maxConnections ?? defaultMaxConnections,
     maxIdleUpstream: options.maxIdleUpstream ?? defaultMaxIdleUpstream,
-    forwardedProto: options.forwardedProto ?? 'http',
+    forwardedProto: options.forwardedProto ?? (options.tls === undefined ? 'http' : 'https'),
     via: options.via,
   };
 }

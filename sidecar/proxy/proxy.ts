@@ -1,6 +1,7 @@
 // Opens the data path: listens, accepts, sweeps deadlines, drains and stops. The connections do the work.
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 import type { AccessLog } from './access-log.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { Gate } from './gate.ts';
@@ -10,9 +11,16 @@ import { listenAt } from './listening.ts';
 import type { ProxiedConnection } from './proxied-connection.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { ProxyCounters } from './proxy-counters.ts';
-import { maxRefusedConnections, settle, sweepIntervalMs } from './proxy-options.ts';
+import {
+  maxQuietMs,
+  maxRefusedConnections,
+  quietMs,
+  settle,
+  sweepIntervalMs,
+} from './proxy-options.ts';
 import type { ListenOptions, ProxyOptions } from './proxy-options.ts';
 import type { SocketEvents } from './socket-events.ts';
+import { TlsAcceptance } from './tls-acceptance.ts';
 import { UpstreamPool } from './upstream-pool.ts';
 
 export interface ProxyDependencies {
@@ -32,13 +40,15 @@ export interface Proxy extends AsyncDisposable {
   /** Where it listens, port 0 resolved. */
   readonly address: { readonly host: string; readonly port: number };
   readonly counters: ProxyCounters;
+  /** Another certificate for handshakes from now on; without `tls` in the options nothing happens. */
+  renewTls(context: SecureContextOptions): void;
   /** Serves a connection that somebody else accepted (the parent of several workers). */
   adopt(socket: Socket): void;
   /** From now on every response closes its connection; new connections are still taken. */
   startDraining(): void;
   /**
-   * Stops listening, closes idle connections, lets requests under way finish for `graceMs`, then cuts them.
-   * Resolves when the last connection is closed. A second call can only shorten the grace.
+   * Stops listening once nobody has connected for a second, closes idle connections, lets requests under way finish for
+   * `graceMs`, then cuts them. Resolves when the last connection is closed. A second call can only shorten the grace.
    */
   stop(graceMs: number): Promise<void>;
   /** Looks at every deadline. Runs by itself; tests call it after moving their clock. */
@@ -65,11 +75,15 @@ class ListeningProxy implements Proxy {
   readonly #pool: UpstreamPool;
   readonly #http2Pool: Http2UpstreamPool;
   readonly #server: Server;
+  readonly #tls: TlsAcceptance | undefined;
   readonly #connections = new Set<ProxiedConnection>();
   readonly #stopped = Promise.withResolvers<undefined>();
   #timer: NodeJS.Timeout | undefined;
   #lastSweepMs: number;
   #cutAtMs = Infinity;
+  #lastAcceptMs = -Infinity;
+  /** When the listener is closed however many still come. */
+  #closeAtMs = Infinity;
 
   constructor(options: ProxyOptions, gate: Gate, dependencies: ProxyDependencies) {
     this.counters = dependencies.counters ?? new ProxyCounters();
@@ -92,6 +106,17 @@ class ListeningProxy implements Proxy {
     this.#renewDate();
     this.#pool = new UpstreamPool(this.#context);
     this.#http2Pool = new Http2UpstreamPool(this.#context, this.#pool.readBuffer);
+    this.#tls =
+      options.tls === undefined
+        ? undefined
+        : new TlsAcceptance({
+            context: options.tls,
+            timeoutMs: this.#context.settings.timeouts.headMs,
+            counters: this.counters,
+            onSecure: (socket) => {
+              this.#serve(socket);
+            },
+          });
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       this.#accept(socket);
     });
@@ -120,14 +145,25 @@ class ListeningProxy implements Proxy {
   }
 
   #accept(socket: Socket): void {
-    const { counters, settings } = this.#context;
-    const excess = counters.connectionsOpen - settings.maxConnections;
+    const { counters } = this.#context;
     counters.connectionsTotal += 1;
-    if (excess >= maxRefusedConnections) {
+    this.#lastAcceptMs = this.#context.now();
+    if (this.#excess >= maxRefusedConnections) {
       counters.connectionsRefused += 1;
       socket.destroy();
-      return;
-    }
+    } else if (this.#tls === undefined) this.#serve(socket);
+    else this.#tls.accept(socket);
+  }
+
+  /** Connections above the maximum; below zero while there is room. */
+  get #excess(): number {
+    const { counters, settings } = this.#context;
+    return counters.connectionsOpen + (this.#tls?.pending ?? 0) - settings.maxConnections;
+  }
+
+  #serve(socket: Socket): void {
+    const { counters } = this.#context;
+    const isRefused = this.#excess >= 0;
     const connection = new ClientConnection(socket, this.#context, {
       pool: this.#pool,
       onGone: this.#onGone,
@@ -135,10 +171,13 @@ class ListeningProxy implements Proxy {
     });
     this.#connections.add(connection);
     counters.connectionsOpen += 1;
-    if (excess >= 0) {
-      counters.connectionsRefused += 1;
-      connection.refuseConnection();
-    }
+    if (!isRefused) return;
+    counters.connectionsRefused += 1;
+    connection.refuseConnection();
+  }
+
+  renewTls(context: SecureContextOptions): void {
+    this.#tls?.renew(context);
   }
 
   readonly #onHttp2 = (before: ProxiedConnection, socket: Socket): SocketEvents => {
@@ -166,6 +205,7 @@ class ListeningProxy implements Proxy {
     this.#renewDate();
     this.#pool.sweep();
     this.#http2Pool.sweep();
+    if (context.stopping) this.#closeListener(nowMs);
     const cut = nowMs >= this.#cutAtMs;
     for (const connection of this.#connections) {
       if (cut) connection.destroy();
@@ -187,8 +227,10 @@ class ListeningProxy implements Proxy {
   async stop(graceMs: number): Promise<void> {
     this.startDraining();
     this.#context.stopping = true;
-    this.#cutAtMs = Math.min(this.#cutAtMs, this.#context.now() + graceMs);
-    if (this.#server.listening) this.#server.close();
+    const nowMs = this.#context.now();
+    this.#cutAtMs = Math.min(this.#cutAtMs, nowMs + graceMs);
+    this.#closeAtMs = nowMs + Math.min(graceMs / 2, maxQuietMs);
+    this.#closeListener(nowMs);
     this.#pool.closeIdle();
     this.#http2Pool.closeIdle();
     for (const connection of this.#connections) {
@@ -199,9 +241,18 @@ class ListeningProxy implements Proxy {
     await this.#stopped.promise;
   }
 
+  // Closing resets the connections that the kernel has taken and we have not: while clients still come, some always wait.
+  #closeListener(nowMs: number): void {
+    if (!this.#server.listening) return;
+    if (nowMs < this.#closeAtMs && nowMs - this.#lastAcceptMs < quietMs) return;
+    this.#server.close();
+    this.#checkStopped();
+  }
+
   #checkStopped(): void {
-    if (this.#connections.size > 0) return;
+    if (this.#connections.size > 0 || this.#server.listening) return;
     clearInterval(this.#timer);
+    this.#tls?.close();
     this.#stopped.resolve(undefined);
   }
 

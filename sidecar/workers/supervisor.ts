@@ -13,7 +13,7 @@ import type { Log } from '../log.ts';
 import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
 import type { ConfigTarget, PushedConfig, SidecarReport } from '../policy/pushed-config.ts';
 import { listenAt } from '../proxy/listening.ts';
-import type { RunConfig } from '../run-settings.ts';
+import type { RunConfig } from '../run-config.ts';
 import type { HostPort } from '../../contract/setting.ts';
 import type { FromWorker } from './message.ts';
 import { Rollout } from './rollout.ts';

@@ -6,7 +6,7 @@ import { openConfiguredStore } from '../configured-store.ts';
 import type { Log } from '../log.ts';
 import { filePolicies } from '../policy/file-policies.ts';
 import type { ConfigTarget, PushedConfig } from '../policy/pushed-config.ts';
-import type { RunConfig } from '../run-settings.ts';
+import type { RunConfig } from '../run-config.ts';
 import { openSidecar, type Sidecar, type SidecarParts } from '../sidecar.ts';
 import type { Store } from '../store/store.ts';
 import { type FromWorker, type Inherited, type ToWorker, WORKER_VARIABLE } from './message.ts';

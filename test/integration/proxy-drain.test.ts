@@ -96,7 +96,9 @@ describe('a rolling restart', () => {
     };
 
     await Promise.all(Array.from({ length: 16 }, runClient));
-    await old.proxy.stop(10_000);
+    const stopped = old.proxy.stop(10_000);
+    old.advance(1_000);
+    await stopped;
 
     assert.equal(statuses.length, 640);
     assert(statuses.every((status) => status === 200));
@@ -116,7 +118,7 @@ async function askedFor(upstream: ScriptedUpstream, target: string): Promise<Raw
 }
 
 describe('stopping', () => {
-  it('closes what is idle at once and finishes what is under way', async () => {
+  it('closes what has been idle for a second and finishes what is under way', async () => {
     await using upstream = await ScriptedUpstream.open();
     await using fixture = await ProxyFixture.open(upstream);
     const idle = await fixture.connect();
@@ -132,6 +134,7 @@ describe('stopping', () => {
     );
 
     const stopped = fixture.proxy.stop(10_000);
+    fixture.advance(1_500);
 
     assert.equal(await idle.rest(), '');
     application.send(OK);
@@ -147,6 +150,29 @@ describe('stopping', () => {
     assert.equal(refused.wasReset, true);
   });
 
+  it('serves whoever still comes, until nobody has come for a second or five have passed', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using fixture = await ProxyFixture.open(upstream);
+    // Accepted, and its request not sent yet: the kernel may hold it already.
+    const early = await fixture.connect();
+    await eventually(() => fixture.proxy.counters.connectionsOpen === 1, 'it is there');
+    const stopped = fixture.proxy.stop(20_000);
+    early.send(get('/early'));
+    assert.equal((await early.response()).status, 200);
+    early.end();
+    for (let half = 0; half < 10; half += 1) {
+      const client = await fixture.connect();
+      client.send(get(`/${half}`));
+      assert.equal((await client.response()).status, 200);
+      client.end();
+      fixture.advance(500);
+    }
+
+    await stopped;
+
+    assert.equal((await RawSocket.connect(fixture.proxy.address.port)).wasReset, true);
+  });
+
   it('closes a connection whose response had promised to stay, once that is done', async () => {
     await using upstream = await ScriptedUpstream.open();
     await using fixture = await ProxyFixture.open(upstream);
@@ -157,6 +183,7 @@ describe('stopping', () => {
     await client.until('ha');
 
     const stopped = fixture.proxy.stop(10_000);
+    fixture.advance(1_000);
     application.send('lf');
 
     assert.equal(await client.rest(), 'lf');

@@ -83,7 +83,11 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     const { accessLog, counters, gate, now } = this.#context;
     counters.requestsTotal += 1;
     if (accessLog !== undefined) this.#beganMs = now();
-    gate.admit(this.#request, this);
+    try {
+      gate.admit(this.#request, this);
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 
   onVerdict(verdict: Verdict): void {

@@ -1,7 +1,12 @@
 // What a PEM text says, and whether it can serve: read by Node itself.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { WeirError } from '../../contract/errors.ts';
-import type { Validity } from './rotation.ts';
+import { WeirError } from './errors.ts';
+
+/** When a certificate begins and ends to be valid, in milliseconds since the epoch. */
+export interface Validity {
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+}
 
 /** Of the first certificate in the text. Throws CERTIFICATE_INVALID; `what` names it for a person. */
 export function validityOf(pem: string, what: string): Validity {
@@ -41,6 +46,7 @@ function parseKey(pem: string, what: string): ReturnType<typeof createPrivateKey
   }
 }
 
+/** CERTIFICATE_INVALID; `what` names the file or the entry. */
 export function invalid(what: string, problem: string, cause?: unknown): WeirError {
   return new WeirError('CERTIFICATE_INVALID', { what, problem }, { cause });
 }

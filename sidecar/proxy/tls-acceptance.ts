@@ -1,0 +1,62 @@
+// Connections of clients on their way through the handshake of TLS. Served is who has finished it.
+import type { Socket } from 'node:net';
+import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
+import type { ProxyCounters } from './proxy-counters.ts';
+
+export interface TlsAcceptanceOptions {
+  readonly context: SecureContextOptions;
+  /** For the whole handshake. */
+  readonly timeoutMs: number;
+  readonly counters: ProxyCounters;
+  readonly onSecure: (socket: TLSSocket) => void;
+}
+
+export class TlsAcceptance {
+  /** Never listens: it is handed what others accepted. */
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #pending = 0;
+
+  constructor({ context, timeoutMs, counters, onSecure }: TlsAcceptanceOptions) {
+    const asksForCertificate = context.ca !== undefined;
+    this.#server = createServer({
+      ...context,
+      ALPNProtocols: ['h2', 'http/1.1'],
+      handshakeTimeout: timeoutMs,
+      requestCert: asksForCertificate,
+      rejectUnauthorized: asksForCertificate,
+    });
+    this.#server.on('secureConnection', (socket) => {
+      this.#pending -= 1;
+      onSecure(socket);
+    });
+    // Also of a client that has gone, or took too long.
+    this.#server.on('tlsClientError', (_error, socket) => {
+      this.#pending -= 1;
+      counters.tlsFailures += 1;
+      socket.destroy();
+    });
+  }
+
+  /** Handshakes under way. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  accept(socket: Socket): void {
+    this.#pending += 1;
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    this.#server.emit('connection', socket);
+  }
+
+  /** For handshakes from now on. */
+  renew(context: SecureContextOptions): void {
+    this.#server.setSecureContext(context);
+  }
+
+  /** Cuts every connection, those under handshake included. */
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}

@@ -1,0 +1,171 @@
+// A sidecar that serves its clients over TLS: both versions of HTTP by ALPN, certificates of clients, and renewal.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { connect, type TLSSocket } from 'node:tls';
+import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { Http2Client, Http2Upstream } from '../support/http2.ts';
+import { eventually } from '../support/redis.ts';
+import { SidecarProcess } from '../support/sidecar.ts';
+import { AnsweringUpstream } from '../support/upstream.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const POLICY = `apiVersion: weir.dev/v1alpha1
+kind: RateLimitPolicy
+metadata: { name: five }
+spec:
+  selector: {}
+  rules:
+    - { name: all, buckets: [{ capacity: 5, refill: { tokens: 1, every: 1h } }] }
+`;
+
+function open(
+  { folder }: Certificates,
+  upstreamPort: number,
+  flags: readonly string[] = [],
+): Promise<SidecarProcess> {
+  const tls = ['--tls-cert', `${folder}/server.crt`, '--tls-key', `${folder}/server.key`];
+  return SidecarProcess.open({
+    ...{ files: { 'five.yaml': POLICY }, upstreamPort },
+    flags: [...tls, ...flags],
+  });
+}
+
+/** One request over HTTP/1.1; the response, and the serial of the certificate that was shown. */
+async function ask(
+  port: number,
+  options: { ca: string; cert?: string; key?: string },
+): Promise<{ readonly text: string; readonly serial: string }> {
+  const socket: TLSSocket = connect({ host: '127.0.0.1', port, ...options });
+  await once(socket, 'secureConnect');
+  const serial = socket.getPeerCertificate().serialNumber;
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  let text = '';
+  socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
+  await once(socket, 'close');
+  return { text, serial };
+}
+
+describe('a listener with a certificate', () => {
+  it('serves HTTP/1.1 over TLS, limits it, and tells the application that it was https', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using sidecar = await open(certificates, upstream.port);
+
+    const texts: string[] = [];
+    for (let i = 0; i < 6; i += 1) texts.push((await ask(sidecar.port, certificates)).text);
+
+    assert.match(texts[0] ?? '', /^HTTP\/1.1 200 OK\r\n.*ok$/s);
+    assert.match(texts[5] ?? '', /^HTTP\/1.1 429 /);
+    assert.match(upstream.heads[0] ?? '', /^X-Forwarded-Proto: https\r$/m);
+  });
+
+  for (const workers of ['1', '2']) {
+    it(`serves HTTP/2 to whom ALPN gives it, with --workers ${workers}`, async () => {
+      await using certificates = await makeCertificates();
+      await using upstream = await Http2Upstream.open((stream) => {
+        stream.respond({}, { endStream: true });
+      });
+      await using sidecar = await open(certificates, upstream.port, ['--workers', workers]);
+      const { ca } = certificates;
+      await using client = new Http2Client(`https://127.0.0.1:${sidecar.port}`, { ca });
+
+      const statuses: number[] = [];
+      for (let i = 0; i < 6; i += 1) statuses.push((await client.ask({ ':path': '/' })).status);
+
+      assert.deepEqual(statuses, [200, 200, 200, 200, 200, 429]);
+      assert.equal(upstream.seen[0]?.['x-forwarded-proto'], 'https');
+      assert.equal(client.session.alpnProtocol, 'h2');
+    });
+  }
+
+  it('with --tls-client-ca lets in whoever shows a certificate of it, and nobody else', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    const flags = ['--tls-client-ca', `${certificates.folder}/ca.crt`];
+    await using sidecar = await open(certificates, upstream.port, flags);
+    const { ca, cert, key } = certificates;
+
+    const known = await ask(sidecar.port, { ca, cert, key });
+    await assert.rejects(ask(sidecar.port, { ca }));
+
+    assert.match(known.text, /^HTTP\/1.1 200 /);
+    assert.equal(upstream.heads.length, 1);
+    await eventually(
+      'it is counted',
+      async () => (await sidecar.metric('weir_tls_failures_total')) === 1,
+    );
+  });
+
+  it('takes on a renewed certificate, and keeps the last good one while the files are not in order', async () => {
+    await using certificates = await makeCertificates();
+    await using renewed = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using sidecar = await open(certificates, upstream.port);
+    const before = await ask(sidecar.port, certificates);
+
+    await writeFile(path.join(certificates.folder, 'server.crt'), 'nonsense');
+    await eventually('it is said', () =>
+      Promise.resolve(sidecar.events('certificate').some(({ level }) => level === 'error')),
+    );
+    const during = await ask(sidecar.port, certificates);
+    for (const name of ['server.crt', 'server.key']) {
+      await copyFile(path.join(renewed.folder, name), path.join(certificates.folder, name));
+    }
+    await eventually('it is taken on', () =>
+      Promise.resolve(sidecar.events('certificate').some(({ level }) => level === 'info')),
+    );
+    const after = await ask(sidecar.port, renewed);
+
+    assert.equal(during.serial, before.serial);
+    assert.notEqual(after.serial, before.serial);
+  });
+
+  it('leaves out whoever speaks no TLS, and goes on with the others', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using sidecar = await open(certificates, upstream.port);
+
+    await assert.rejects(fetch(`http://127.0.0.1:${sidecar.port}/`));
+
+    assert.match((await ask(sidecar.port, certificates)).text, /^HTTP\/1.1 200 /);
+  });
+});
+
+describe('a certificate that cannot be used', () => {
+  const broken: Readonly<Record<string, (certificates: Certificates) => Promise<void>>> = {
+    'is no PEM': ({ folder }) => writeFile(path.join(folder, 'server.crt'), 'nonsense'),
+    'has the key of another one': async ({ folder }) => {
+      await writeFile(
+        path.join(folder, 'server.key'),
+        await readFile(path.join(folder, 'client.key')),
+      );
+    },
+    'is not there': ({ folder }) => rm(path.join(folder, 'server.crt')),
+  };
+
+  for (const [claim, breakIt] of Object.entries(broken)) {
+    it(`ends the start with the file's name: it ${claim}`, async () => {
+      await using certificates = await makeCertificates();
+      await breakIt(certificates);
+
+      await assert.rejects(open(certificates, 1), (error: Error) => {
+        assert.match(error.message, /the certificate cannot be used/);
+        assert.match(error.message, /server\.crt/);
+        return true;
+      });
+    });
+  }
+
+  it('that is half given is a mistake of the command line', async () => {
+    await assert.rejects(
+      SidecarProcess.open({
+        ...{ files: { 'five.yaml': POLICY }, upstreamPort: 1 },
+        flags: ['--tls-cert', 'a.crt'],
+      }),
+      /--tls-key/,
+    );
+  });
+});
