@@ -44,9 +44,10 @@ export class Output {
 
   /** What was written is on its way; `isFree` = nobody reads its bytes any more. */
   clear(isFree: boolean): void {
-    if (isFree && this.#buffer.length <= MAX_KEPT_BYTES && spare.length < MAX_SPARE) {
-      spare.push(this.#buffer);
-    }
+    const { length } = this.#buffer;
+    // The one of an output that had nothing to say is empty: whoever got it would write into nothing.
+    const isKept = length >= BUFFER_BYTES && length <= MAX_KEPT_BYTES;
+    if (isFree && isKept && spare.length < MAX_SPARE) spare.push(this.#buffer);
     this.#buffer = NOTHING;
     this.#length = 0;
   }
