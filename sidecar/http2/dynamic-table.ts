@@ -56,12 +56,13 @@ export class DynamicTable {
   }
 
   #evict(toBytes: number): void {
-    while (this.#count > 0 && this.#bytes > toBytes) {
+    while (this.#bytes > toBytes) {
       const slot = (this.#added - this.#count) & (SLOTS - 1);
       const oldest = this.#slots[slot];
+      // None is left.
+      if (oldest === undefined) return;
       this.#slots[slot] = undefined;
       this.#count -= 1;
-      if (oldest === undefined) continue;
       this.#bytes -= oldest.size;
       this.#onEvict?.(oldest);
     }

@@ -139,7 +139,7 @@ export class Endpoint {
   request(fields: readonly Field[], endsStream: boolean, owner: StreamOwner): Stream {
     const stream = this.#open(this.#nextId, owner);
     this.#nextId += 2;
-    if (this.#nextId > LAST_STREAM_ID) this.isGoingAway = true;
+    this.isGoingAway ||= this.#nextId > LAST_STREAM_ID;
     this.sender.fields(stream, fields, endsStream);
     return stream;
   }
@@ -275,10 +275,8 @@ export class Endpoint {
       return;
     }
     if (data.length === 0) this.#chores.add(1);
-    this.#takeData(stream, data, {
-      length: payload.length,
-      endsStream: (flags & END_STREAM) !== 0,
-    });
+    const endsStream = (flags & END_STREAM) !== 0;
+    this.#takeData(stream, data, { length: payload.length, endsStream });
   }
 
   #takeData(stream: Stream, data: Buffer, frame: { length: number; endsStream: boolean }): void {
@@ -347,7 +345,6 @@ export class Endpoint {
     stream.remoteEnded = endsStream;
     stream.hasFields = true;
     this.#owner.onRequest(stream, block, endsStream);
-    if (stream.isOver) this.#remove(stream);
   }
 
   #open(id: number, owner: StreamOwner): Stream {

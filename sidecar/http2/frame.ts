@@ -1,4 +1,5 @@
 // Frames (RFC 9113 §4, §6): the nine bytes in front of each, and the splitting of a stream of bytes into them.
+import { byteAt } from './byte-at.ts';
 import { ConnectionError, FRAME_SIZE_ERROR } from './error-code.ts';
 
 export const DATA = 0x0;
@@ -58,10 +59,6 @@ export function readUint32(from: Buffer, at: number): number {
       ((byteAt(from, at + 1) << 16) | (byteAt(from, at + 2) << 8) | byteAt(from, at + 3))) >>>
     0
   );
-}
-
-function byteAt(from: Buffer, at: number): number {
-  return from[at] ?? 0;
 }
 
 /** One frame at a time; the fields stand until the next `next`. */

@@ -1,4 +1,5 @@
 // Hot path. Reads field blocks (RFC 7541). Lines that a table holds come back as the same objects each time.
+import { byteAt } from './byte-at.ts';
 import { DEFAULT_TABLE_BYTES, DynamicTable } from './dynamic-table.ts';
 import { COMPRESSION_ERROR, ConnectionError } from './error-code.ts';
 import { Field, type Indexing } from './field.ts';
@@ -56,7 +57,7 @@ export class HpackDecoder {
   }
 
   get #first(): number {
-    return this.#block[this.#at] ?? 0;
+    return byteAt(this.#block, this.#at);
   }
 
   #readField(): Field {

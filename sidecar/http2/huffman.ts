@@ -1,6 +1,8 @@
 // Hot path for values that no table holds. Huffman-coded strings (RFC 7541 §5.2, Appendix B) are read; ours are never
 // written so: a few bytes of a loopback or cluster link are worth less than the time.
 
+import { byteAt } from './byte-at.ts';
+
 /** Bits of each byte's code and, last, of the end mark: A = 5 … Z = 30. The code is canonical, so lengths say all. */
 const LENGTHS =
   'ISXXXXXXXTZXXZXXXXXXXXZXXXXXXXXXBFFHIBDGFFDGDBBBAAABBBBBBBCDKBHF' +
@@ -12,32 +14,39 @@ const LONGEST = 30;
 const END_MARK = 256;
 
 /** Codes of up to eight bits, by the next eight: `bits << 8 | byte`, or 0. Nearly all text is made of them. */
-const SHORT_CODES = new Uint16Array(256);
-/** By length: the first code, the number of codes, and where their bytes begin in BYTES. */
-const FIRST = new Uint32Array(LONGEST + 1);
-const COUNT = new Uint16Array(LONGEST + 1);
-const OFFSET = new Uint16Array(LONGEST + 1);
-/** All bytes and the end mark in the order of their codes. */
-const BYTES = new Uint16Array(END_MARK + 1);
+const SHORT_CODES = new DataView(new ArrayBuffer(2 * 256));
+
+interface CodesOfALength {
+  readonly first: number;
+  /** What they stand for, in their order; the end mark is a character too. */
+  readonly characters: string;
+}
+
+/** Those of nine bits and more, shortest first. */
+const LONG_CODES: CodesOfALength[] = [];
 
 fillTables();
 
 function fillTables(): void {
-  let [code, offset] = [0, 0];
+  let code = 0;
   for (let bits = SHORTEST; bits <= LONGEST; bits += 1) {
     code *= 2;
-    FIRST[bits] = code;
-    OFFSET[bits] = offset;
+    const first = code;
+    let characters = '';
     for (let byte = 0; byte <= END_MARK; byte += 1) {
       if (LENGTHS.charCodeAt(byte) - 0x41 + SHORTEST !== bits) continue;
-      BYTES[offset] = byte;
-      if (bits <= 8) {
-        SHORT_CODES.fill((bits << 8) | byte, code << (8 - bits), (code + 1) << (8 - bits));
-      }
+      characters += String.fromCharCode(byte);
+      if (bits <= 8) setShortCode(code, bits, byte);
       code += 1;
-      offset += 1;
     }
-    COUNT[bits] = code - (FIRST[bits] ?? 0);
+    if (bits > 8) LONG_CODES.push({ first, characters });
+  }
+}
+
+function setShortCode(code: number, bits: number, byte: number): void {
+  const end = (code + 1) << (8 - bits);
+  for (let next = code << (8 - bits); next < end; next += 1) {
+    SHORT_CODES.setUint16(2 * next, (bits << 8) | byte);
   }
 }
 
@@ -50,7 +59,7 @@ export function decodeHuffman(bytes: Buffer, from: number, to: number): string |
   const end = to * 8;
   let length = 0;
   for (let at = from * 8; at < end;) {
-    const short = SHORT_CODES[eightBits(bytes, at, to)] ?? 0;
+    const short = SHORT_CODES.getUint16(2 * eightBits(bytes, at, to));
     let taken = short >>> 8;
     let byte = short & 0xff;
     if (taken === 0) {
@@ -71,24 +80,24 @@ export function decodeHuffman(bytes: Buffer, from: number, to: number): string |
 /** What follows at bit `at`; past the end there are only ones, as in padding. */
 function eightBits(bytes: Buffer, at: number, to: number): number {
   const index = at >>> 3;
-  const first = index < to ? (bytes[index] ?? 0xff) : 0xff;
-  const second = index + 1 < to ? (bytes[index + 1] ?? 0xff) : 0xff;
+  const first = index < to ? byteAt(bytes, index) : 0xff;
+  const second = index + 1 < to ? byteAt(bytes, index + 1) : 0xff;
   return (((first << 8) | second) >>> (8 - (at & 7))) & 0xff;
 }
 
 /** What the last code of more than eight bits stands for. */
 let longCodeByte = 0;
 
-/** The length of the code of more than eight bits at bit `at`. */
+/** The length of the code of more than eight bits at bit `at`. There always is one: the code is complete. */
 function longCodeBits(bytes: Buffer, at: number, to: number): number {
+  let bits = 8;
   let code = eightBits(bytes, at, to);
-  for (let bits = 9; bits <= LONGEST; bits += 1) {
-    code = code * 2 + (eightBits(bytes, at + bits - 1, to) >>> 7);
-    const index = code - (FIRST[bits] ?? 0);
-    if (index >= (COUNT[bits] ?? 0)) continue;
-    longCodeByte = BYTES[(OFFSET[bits] ?? 0) + index] ?? END_MARK;
-    return bits;
+  for (const { first, characters } of LONG_CODES) {
+    code = code * 2 + (eightBits(bytes, at + bits, to) >>> 7);
+    bits += 1;
+    if (code - first >= characters.length) continue;
+    longCodeByte = characters.charCodeAt(code - first);
+    break;
   }
-  longCodeByte = END_MARK;
-  return LONGEST;
+  return bits;
 }

@@ -13,9 +13,7 @@ export class RecentIds {
   add(id: number): void {
     this.#ids.add(id);
     if (this.#ids.size <= MAX_IDS) return;
-    for (const oldest of this.#ids) {
-      this.#ids.delete(oldest);
-      return;
-    }
+    const [oldest = id] = this.#ids;
+    this.#ids.delete(oldest);
   }
 }

@@ -68,8 +68,7 @@ export class Sender {
     while (isMoving && !this.isBlocked && this.window > 0) {
       isMoving = false;
       for (const stream of this.#waiting) {
-        const [first] = stream.queue;
-        if (first === undefined) continue;
+        const [first = NOTHING] = stream.queue;
         const sent = this.#sendFrame(stream, first, 0);
         if (sent === 0) continue;
         isMoving = true;

@@ -1,4 +1,5 @@
 // What the two ends of a connection may ask of each other (RFC 9113 §6.5, RFC 8441 §3).
+import { byteAt } from './byte-at.ts';
 import {
   ConnectionError,
   type ErrorCode,
@@ -42,7 +43,7 @@ export class PeerSettings {
     if (!this.isTold) this.maxConcurrentStreams = MAX_WINDOW;
     this.isTold = true;
     for (let at = 0; at < payload.length; at += ENTRY_BYTES) {
-      const id = ((payload[at] ?? 0) << 8) | (payload[at + 1] ?? 0);
+      const id = (byteAt(payload, at) << 8) | byteAt(payload, at + 1);
       this.#applyOne(id, readUint32(payload, at + 2), from);
     }
   }
