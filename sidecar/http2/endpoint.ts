@@ -55,7 +55,7 @@ export interface EndpointOwner {
 
 export interface EndpointOptions extends OwnSettings {
   readonly maxHeaderLines: number;
-  /** Bytes of data on all streams together that may come before any of them has been passed on. */
+  /** Bytes of data on all streams together that may come before any of them has been passed on; more than 65 535. */
   readonly connectionWindow: number;
   /** Whether bytes on all streams are credited as they come, so that one that is read slowly does not hold up the others. */
   readonly creditsAtOnce: boolean;
@@ -166,7 +166,7 @@ export class Endpoint {
 
   /** Asks the peer to open its next streams elsewhere; those that it opens all the same are served. */
   askToLeave(): void {
-    this.sender.output.goAway(LAST_STREAM_ID, NO_ERROR, '');
+    this.sender.output.goAway(this.#lastTakenId, NO_ERROR, '');
   }
 
   /** Takes no more streams; those that are open may end. */
@@ -182,7 +182,8 @@ export class Endpoint {
     if (this.isBroken) return;
     this.isBroken = true;
     this.isGoingAway = true;
-    this.sender.output.goAway(this.#lastPeerId, code, message);
+    // What was said once is never taken back (RFC 9113 §6.8).
+    this.sender.output.goAway(Math.min(this.#lastPeerId, this.#lastTakenId), code, message);
     this.abandon(code);
   }
 
@@ -292,10 +293,15 @@ export class Endpoint {
     if (stream.isOver) this.#remove(stream);
   }
 
-  /** A frame for a stream that is over. What was under way when we reset it is ignored. */
+  /** Whether the peer may not have known yet that we take nothing on the stream. */
+  #isExcused(streamId: number): boolean {
+    return this.#resetIds.has(streamId) || streamId > this.#lastTakenId;
+  }
+
+  /** A frame for a stream that is over. What was under way when we said so is ignored. */
   #onStrayFrame(streamId: number): void {
     if (this.#isIdle(streamId)) throw fault(`a frame on stream ${streamId}, which is idle`);
-    if (this.#resetIds.has(streamId)) return;
+    if (this.#isExcused(streamId)) return;
     this.#chores.add(1);
     this.sender.output.reset(streamId, STREAM_CLOSED);
   }
@@ -330,7 +336,7 @@ export class Endpoint {
   #onNewStream(streamId: number, block: FieldBlock, endsStream: boolean): void {
     if ((streamId & 1) === 0) throw fault(`stream ${streamId} of a client`);
     if (streamId <= this.#lastPeerId) {
-      if (this.#resetIds.has(streamId)) return;
+      if (this.#isExcused(streamId)) return;
       throw new ConnectionError(STREAM_CLOSED, `HEADERS on stream ${streamId}, which is over`);
     }
     this.#lastPeerId = streamId;
