@@ -446,19 +446,26 @@ export class Endpoint {
     this.#drop(stream, code);
   }
 
+  // Its owner is told first: only it knows what else has to end with the stream.
   #drop(stream: Stream, code: ErrorCode): void {
+    if (!this.#release(stream)) return;
     this.sender.forget(stream);
     stream.remoteEnded = true;
     stream.owner.onReset(stream, code);
-    this.#remove(stream);
+    this.#owner.onOver(stream);
   }
 
   #remove(stream: Stream): void {
-    if (this.#streams.get(stream.id) !== stream) return;
+    if (this.#release(stream)) this.#owner.onOver(stream);
+  }
+
+  /** False when it was over before. */
+  #release(stream: Stream): boolean {
+    if (this.#streams.get(stream.id) !== stream) return false;
     this.#streams.delete(stream.id);
-    if (!this.#options.creditsAtOnce) this.#creditConnection(stream.owed);
+    if (!this.#options.creditsAtOnce && !this.isBroken) this.#creditConnection(stream.owed);
     stream.owed = 0;
-    this.#owner.onOver(stream);
+    return true;
   }
 }
 

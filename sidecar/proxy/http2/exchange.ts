@@ -304,6 +304,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     if (this.#state === 'done') return;
     counters.clientAborts += 1;
     if (wasDeciding) gate.cancel(this);
+    this.#finishTunnel();
     this.#dropUpstream(code === NO_ERROR ? CANCEL : code);
     this.#state = 'done';
   }
