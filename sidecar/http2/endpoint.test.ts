@@ -602,6 +602,16 @@ describe('a flood', () => {
     });
   }
 
+  it('is none of resets by a server: it can only reset what it was asked', () => {
+    const side = client();
+    for (let at = 0; at < 5_000; at += 1) {
+      const { id } = side.open(true, ':method: GET');
+      side.receive(reset(id, 0));
+    }
+    assert(!side.endpoint.isBroken);
+    assert.equal(side.endpoint.openStreams, 0);
+  });
+
   it('is none when time passes in between', () => {
     const side = server();
     for (let at = 0; at < 30_000; at += 1) {

@@ -62,7 +62,7 @@ export interface EndpointOptions extends OwnSettings {
 }
 
 /** In a GOAWAY: no stream is refused yet, but the next ones had better go elsewhere (RFC 9113 §6.8). */
-export const LAST_STREAM_ID = 0x7f_ff_ff_ff;
+const LAST_STREAM_ID = 0x7f_ff_ff_ff;
 
 export class Endpoint {
   readonly sender: Sender;
@@ -365,7 +365,8 @@ export class Endpoint {
   #onReset(): void {
     const { streamId, payload } = this.#reader;
     if (this.#isIdle(streamId)) throw fault('RST_STREAM on an idle stream');
-    this.#chores.add(CHORES_OF_A_RESET);
+    // A server has no more to reset than we asked of it.
+    if (this.#options.role === 'server') this.#chores.add(CHORES_OF_A_RESET);
     const stream = this.#streams.get(streamId);
     if (stream !== undefined) this.#drop(stream, readUint32(payload, 0));
   }

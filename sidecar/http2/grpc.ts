@@ -1,10 +1,10 @@
 // How gRPC says what HTTP says by a status (the gRPC protocol over HTTP/2: "Responses", "Trailers-Only").
 
 /** Codes of `grpc-status`. */
-export const GRPC_INTERNAL = 13;
+const GRPC_INTERNAL = 13;
 export const GRPC_RESOURCE_EXHAUSTED = 8;
-export const GRPC_UNAVAILABLE = 14;
-export const GRPC_UNIMPLEMENTED = 12;
+const GRPC_UNAVAILABLE = 14;
+const GRPC_UNIMPLEMENTED = 12;
 
 /** What a client would make of an answer that is not gRPC: an answer of the proxy's own says it in the first place. */
 export function grpcStatusOf(httpStatus: number): number {
