@@ -88,7 +88,7 @@ export interface OwnSettings {
   /** Streams that a client may have open; not told by a client. */
   readonly maxConcurrentStreams: number;
   readonly maxHeaderListBytes: number;
-  /** Bytes of a stream that may come before any of them has been passed on. */
+  /** Bytes of a stream that may come before any of them has been passed on; from 65 535, by which peers go until told. */
   readonly initialWindow: number;
 }
 
