@@ -12,6 +12,7 @@ import {
 } from '../../test/support/http2-frames.ts';
 import { fieldsOf, Side } from '../../test/support/http2-side.ts';
 import type { EndpointOptions } from './endpoint.ts';
+import type { Stream } from './stream.ts';
 
 const { ack, endHeaders, endStream, padded } = FLAG;
 
@@ -610,6 +611,23 @@ describe('a flood', () => {
     }
     assert(!side.endpoint.isBroken);
     assert.equal(side.endpoint.openStreams, 0);
+  });
+
+  it('is made of requests that its owner finds useless as well', () => {
+    class Blaming extends Side {
+      override onRequest(stream: Stream): void {
+        this.endpoint.blame();
+        this.endpoint.reset(stream, 1);
+      }
+    }
+    const side = new Blaming('server');
+    side.receive(PREFACE_BYTES, frame('SETTINGS', 0));
+    let count = 0;
+    while (!side.endpoint.isBroken && count < 1_000) {
+      side.receive(request(2 * count + 1));
+      count += 1;
+    }
+    assert.equal(count, 500);
   });
 
   it('is none when time passes in between', () => {

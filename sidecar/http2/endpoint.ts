@@ -20,6 +20,7 @@ import {
   FrameReader,
   GOAWAY,
   HEADERS,
+  LAST_STREAM_ID,
   PING,
   PREFACE,
   PRIORITY,
@@ -60,9 +61,6 @@ export interface EndpointOptions extends OwnSettings {
   /** Whether bytes on all streams are credited as they come, so that one that is read slowly does not hold up the others. */
   readonly creditsAtOnce: boolean;
 }
-
-/** In a GOAWAY: no stream is refused yet, but the next ones had better go elsewhere (RFC 9113 §6.8). */
-const LAST_STREAM_ID = 0x7f_ff_ff_ff;
 
 export class Endpoint {
   readonly sender: Sender;
@@ -127,7 +125,7 @@ export class Endpoint {
     if (this.isBroken) return;
     try {
       this.#reader.push(this.#prefaceLeft > 0 ? this.#readPreface(bytes) : bytes);
-      while (!this.#hasEnded() && this.#reader.next()) this.#onFrame();
+      while (this.#reader.next()) this.#onFrame();
       this.#reader.keep();
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
@@ -189,19 +187,20 @@ export class Endpoint {
 
   /** Tells the owners of all streams that these are over: the connection is. */
   abandon(code: ErrorCode): void {
+    this.#reader.drop();
     this.isBroken = true;
     this.isGoingAway = true;
     for (const stream of [...this.#streams.values()]) this.#drop(stream, code);
   }
 
+  /** The peer opened a stream for nothing. Throws ConnectionError when it has done so too often; only within `receive`. */
+  blame(): void {
+    this.#chores.add(CHORES_OF_A_RESET);
+  }
+
   /** Time has passed: what the peer made us do for nothing is forgotten. */
   forgive(): void {
     this.#chores.forgive();
-  }
-
-  // A call, because what is called meanwhile may end it.
-  #hasEnded(): boolean {
-    return this.isBroken;
   }
 
   #readPreface(bytes: Buffer): Buffer {

@@ -22,6 +22,9 @@ export const FRAME_HEAD_BYTES = 9;
 /** What everybody may send (SETTINGS_MAX_FRAME_SIZE); more is neither offered nor used. */
 export const MAX_FRAME_BYTES = 16_384;
 
+/** In a GOAWAY: no stream is refused yet, but the next ones had better go elsewhere (RFC 9113 §6.8). */
+export const LAST_STREAM_ID = 0x7f_ff_ff_ff;
+
 /** What a client sends first (RFC 9113 §3.4). */
 export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
@@ -99,6 +102,12 @@ export class FrameReader implements FrameHead {
     this.payload = length === 0 ? NOTHING : bytes.subarray(at + FRAME_HEAD_BYTES, end);
     this.#at = end;
     return true;
+  }
+
+  /** Forgets what is left. */
+  drop(): void {
+    this.#bytes = NOTHING;
+    this.#at = 0;
   }
 
   /** Copies what is left: the next read of anybody overwrites the bytes. */

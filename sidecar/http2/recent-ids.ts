@@ -1,6 +1,6 @@
 // Streams that we reset of late: what the peer had sent meanwhile may still come, and is no fault of its.
 
-const MAX_IDS = 128;
+const MAX_IDS = 512;
 
 export class RecentIds {
   readonly #ids = new Set<number>();

@@ -3,7 +3,12 @@ import { describe, it } from 'node:test';
 import { fieldsOf } from '../../test/support/http2-side.ts';
 import { Http2Request, type RequestOptions, valueOf } from './request.ts';
 
-const OPTIONS: RequestOptions = { peerAddress: '192.0.2.1', maxTargetBytes: 100, knownHost: '' };
+const OPTIONS: RequestOptions = {
+  peerAddress: '192.0.2.1',
+  maxTargetBytes: 100,
+  knownHost: '',
+  isWhole: false,
+};
 
 function request(lines: readonly string[], options: Partial<RequestOptions> = {}): Http2Request {
   return new Http2Request(
@@ -136,8 +141,19 @@ describe('the host of a request', () => {
     assert.equal(refusal([...pseudo(), 'host: b.example']), 'host-mismatch');
     assert.equal(refusal([...pseudo(), 'host: ']), 'host-mismatch');
     const two = ['host: a.example', 'host: b.example'];
-    assert.equal(refusal([...pseudo(), ...two]), 'host-mismatch');
-    assert.equal(refusal([...pseudo({ authority: undefined }), ...two]), 'host-mismatch');
+    assert.equal(refusal([...pseudo(), ...two]), 'host-repeated');
+    assert.equal(refusal([...pseudo({ authority: undefined }), ...two]), 'host-repeated');
+    const same = ['host: a.example', 'host: a.example'];
+    assert.equal(refusal([...pseudo({ authority: undefined }), ...same]), 'host-repeated');
+  });
+});
+
+describe('the length of a body', () => {
+  it('is not announced by a request that ends with its fields', () => {
+    const announced = [...pseudo(), 'content-length: 3'];
+    assert.equal(request(announced, { isWhole: true }).refusal, 'malformed');
+    assert.equal(request(announced, { isWhole: false }).refusal, undefined);
+    assert.equal(request([...pseudo(), 'content-length: 0'], { isWhole: true }).refusal, undefined);
   });
 });
 

@@ -111,7 +111,8 @@ export class Http2Request implements RequestView {
     return seen !== needed;
   }
 
-  #judge({ maxTargetBytes, knownHost }: RequestOptions): RefusalReason | undefined {
+  #judge({ maxTargetBytes, knownHost, isWhole }: RequestOptions): RefusalReason | undefined {
+    if (isWhole && this.contentLength > 0) return 'malformed';
     if (this.#method === 'CONNECT' && this.protocol === '') return 'connect';
     if (!isMethod(this.#method)) return 'method';
     if (this.target.length > maxTargetBytes) return 'target-too-long';
@@ -131,8 +132,12 @@ export class Http2Request implements RequestView {
   #judgeHost(knownHost: string): RefusalReason | undefined {
     if (this.host === '') return 'host-missing';
     if (this.host !== knownHost && !isAuthority(this.host)) return 'host-invalid';
+    let lines = 0;
     for (const { kind, value } of this.fields) {
-      if (kind === HOST && value.toLowerCase() !== this.host.toLowerCase()) return 'host-mismatch';
+      if (kind !== HOST) continue;
+      lines += 1;
+      if (lines > 1) return 'host-repeated';
+      if (value.toLowerCase() !== this.host.toLowerCase()) return 'host-mismatch';
     }
     return undefined;
   }
@@ -143,6 +148,8 @@ export interface RequestOptions {
   readonly maxTargetBytes: number;
   /** A host that was found valid before, or empty. */
   readonly knownHost: string;
+  /** Whether nothing follows the fields. */
+  readonly isWhole: boolean;
 }
 
 /** The lines of one (lower-case) name as one value; undefined when there is none. */

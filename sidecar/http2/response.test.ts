@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fieldsOf } from '../../test/support/http2-side.ts';
-import { areTrailers, readResponse, type ResponseFacts } from './response.ts';
+import { areTrailers, bodyDue, readResponse, type ResponseFacts } from './response.ts';
 
 function read(...lines: readonly string[]): ResponseFacts | undefined {
   return readResponse({ fields: fieldsOf(...lines), isTooLarge: false });
@@ -15,6 +15,15 @@ describe('a response', () => {
       status: 999,
       contentLength: 5,
     });
+  });
+
+  it('has no body to come behind HEAD, 204 and 304, whatever length it says', () => {
+    const due = (status: number, isHead: boolean): number =>
+      bodyDue({ status, contentLength: 5 }, isHead);
+    assert.deepEqual(
+      [due(200, false), due(200, true), due(204, false), due(304, false)],
+      [5, 0, 0, 0],
+    );
   });
 
   it('is none without a status of three digits in front', () => {

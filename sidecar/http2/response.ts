@@ -31,6 +31,11 @@ function lengthOf(fields: readonly Field[]): number | undefined {
   return contentLength;
 }
 
+/** Bytes of body to come; −1 when it does not say. HEAD speaks of the body that GET would have, 304 of the cached one. */
+export function bodyDue({ status, contentLength }: ResponseFacts, isHead: boolean): number {
+  return isHead || status === 304 || status === 204 ? 0 : contentLength;
+}
+
 function statusOf(first: Field | undefined): number {
   return first?.name === ':status' && /^[1-9]\d\d$/.test(first.value) ? Number(first.value) : 0;
 }

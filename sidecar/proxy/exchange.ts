@@ -17,16 +17,7 @@ import { maxJoinedBytes } from './proxy-options.ts';
 import { ResponseTerms } from './response-terms.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
-
-type Wait = 'client-stall' | 'connect' | 'response' | 'tunnel' | 'upstream-stall';
-
-const timeoutNames = {
-  'client-stall': 'clientStallMs',
-  connect: 'connectMs',
-  response: 'responseMs',
-  tunnel: 'tunnelIdleMs',
-  'upstream-stall': 'upstreamStallMs',
-} as const;
+import { timeoutOf, type Wait } from './waits.ts';
 
 export class Exchange {
   /** The request's body. */
@@ -292,7 +283,7 @@ export class Exchange {
   }
 
   #arm(): void {
-    this.#client.arm(this.#context.settings.timeouts[timeoutNames[this.#waitsFor()]]);
+    this.#client.arm(timeoutOf(this.#context.settings.timeouts, this.#waitsFor()));
   }
 
   #waitsFor(): Wait {

@@ -20,6 +20,7 @@ class Peer extends Side {
       peerAddress: '',
       maxTargetBytes: 100,
       knownHost: '',
+      isWhole: endsStream,
     });
     if (request.refusal === 'malformed') this.endpoint.reset(stream, 1);
     else {

@@ -1,19 +1,38 @@
 // The proxy's own answers as HTTP/2 says them: a head and a body, or, to a call of gRPC, trailers alone.
 import { Field } from '../../http2/field.ts';
 import { encodeGrpcMessage, GRPC_RESOURCE_EXHAUSTED, grpcStatusOf } from '../../http2/grpc.ts';
+import type { Sender } from '../../http2/sender.ts';
+import type { Stream } from '../../http2/stream.ts';
 import type { Answer } from '../gate.ts';
 import { FieldLines } from './forwarded-fields.ts';
 
 const lines = new FieldLines();
 
-/** The fields of `answer`, whose body follows. */
-export function answerFields(answer: Answer, date: Field): readonly Field[] {
-  return [
-    new Field(':status', String(answer.status), 'indexed'),
-    ...lines.read(answer.fields),
+/** Sends `answer` whole, or as far as the client's window reaches; its status. */
+export function sendAnswer(
+  sender: Sender,
+  stream: Stream,
+  answer: Answer,
+  { date, isHead }: { readonly date: Field; readonly isHead: boolean },
+): number {
+  const { body, fields, status } = answer;
+  const head = [
+    new Field(':status', String(status), 'indexed'),
+    ...lines.read(fields),
     date,
-    new Field('content-length', String(answer.body.length), 'plain'),
+    new Field('content-length', String(body.length), 'plain'),
   ];
+  // A response to HEAD has no body but says its length (RFC 9110 §9.3.2).
+  const hasBody = !isHead && body !== '';
+  sender.fields(stream, head, !hasBody);
+  if (hasBody) sender.data(stream, Buffer.from(body, 'latin1'), true);
+  return status;
+}
+
+/** Sends trailers alone; their HTTP status. */
+export function sendToGrpc(sender: Sender, stream: Stream, fields: readonly Field[]): number {
+  sender.fields(stream, fields, true);
+  return 200;
 }
 
 /**

@@ -15,7 +15,7 @@ import { GRPC_RESOURCE_EXHAUSTED } from '../../http2/grpc.ts';
 import type { Field } from '../../http2/field.ts';
 import type { FieldBlock } from '../../http2/hpack-decoder.ts';
 import { type Http2Request, valueOf } from '../../http2/request.ts';
-import { areTrailers, readResponse } from '../../http2/response.ts';
+import { areTrailers, bodyDue, readResponse } from '../../http2/response.ts';
 import type { Stream, StreamOwner } from '../../http2/stream.ts';
 import type { Answer, PendingAdmission, Verdict, Waiter } from '../gate.ts';
 import { ownAnswers, refusalAnswer, upstreamFailureAnswer } from '../own-answers.ts';
@@ -24,21 +24,13 @@ import type { UpstreamErrorKind } from '../proxy-counters.ts';
 import { maxInterimResponses, sweepIntervalMs } from '../proxy-options.ts';
 import type { ResponseFields } from '../quota-fields.ts';
 import { ResponseTerms } from '../response-terms.ts';
-import { answerFields, grpcAnswerFields } from './answer-fields.ts';
+import { timeoutOf, type Wait } from '../waits.ts';
+import { grpcAnswerFields, sendAnswer, sendToGrpc } from './answer-fields.ts';
 import { FieldLines } from './forwarded-fields.ts';
 import type { Http2Connection } from './http2-connection.ts';
 import type { Http2UpstreamConnection } from './upstream-connection.ts';
 
 type State = 'deciding' | 'forwarded' | 'responding' | 'done';
-type Wait = 'client-stall' | 'connect' | 'response' | 'tunnel' | 'upstream-stall';
-
-const timeoutNames = {
-  'client-stall': 'clientStallMs',
-  connect: 'connectMs',
-  response: 'responseMs',
-  tunnel: 'tunnelIdleMs',
-  'upstream-stall': 'upstreamStallMs',
-} as const;
 
 const lines = new FieldLines();
 const NONE: readonly Field[] = [];
@@ -61,6 +53,8 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   readonly #early: Buffer[] = [];
   #trailers: readonly Field[] | undefined;
   #responseFields: readonly Field[] = NONE;
+  /** The client is to stop its upload, but what it is owed has to go first. */
+  #resetsWhenSent = false;
   #bodySent = false;
   #retried = false;
   #interims = 0;
@@ -128,11 +122,12 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     this.#state = 'forwarded';
     this.#upstream = upstream;
     this.#arm();
-    if (this.#request.protocol === '') this.#send(upstream);
+    // Until then nobody knows how many streams it takes, and what it refuses would have to be sent again.
+    if (upstream.endpoint.peer.isTold) this.#onUpstreamTold(upstream);
     else {
       upstream.whenTold(() => {
         try {
-          this.#sendConnect(upstream);
+          this.#onUpstreamTold(upstream);
         } catch (error) {
           this.#onFault(error);
         }
@@ -141,12 +136,14 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     }
   }
 
-  /** Only an application that says so takes a CONNECT that names a protocol (RFC 8441 §3). */
-  #sendConnect(upstream: Http2UpstreamConnection): void {
-    if (this.#state !== 'forwarded') return;
-    if (upstream.failure !== undefined) this.#answer(upstreamFailureAnswer(upstream.failure));
-    else if (upstream.endpoint.peer.takesConnectProtocol) this.#send(upstream);
-    else this.#answer(ownAnswers['connect-protocol']);
+  #onUpstreamTold(upstream: Http2UpstreamConnection): void {
+    if (this.#state !== 'forwarded' || this.#upstream !== upstream) return;
+    if (upstream.failure !== undefined) this.#failWith(upstream.failure);
+    else if (!upstream.hasRoom) this.#forward(this.#connection.upstreams.take());
+    // Only an application that says so takes a CONNECT that names a protocol (RFC 8441 §3).
+    else if (this.#request.protocol === '' || upstream.endpoint.peer.takesConnectProtocol) {
+      this.#send(upstream);
+    } else this.#answer(ownAnswers['connect-protocol']);
   }
 
   #send(upstream: Http2UpstreamConnection): void {
@@ -180,10 +177,6 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
       return;
     }
     this.#trailers = block.fields;
-    this.#endRequest();
-  }
-
-  #endRequest(): void {
     if (this.#upstreamStream === undefined) return;
     this.#upstream?.endpoint.sender.end(this.#upstreamStream, this.#trailers);
     this.#upstream?.schedule();
@@ -205,9 +198,12 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
       this.#connection.schedule();
       return;
     }
-    // HEAD speaks of the body that GET would have, and 304 of the one that is cached.
-    const hasBody = this.#request.method !== 'HEAD' && facts.status !== 304;
-    stream.bytesDue = hasBody && !endsStream ? facts.contentLength : -1;
+    stream.bytesDue = bodyDue(facts, this.#isHead);
+    // A body that was announced is not over with the fields (RFC 9113 §8.1.1).
+    if (endsStream && stream.bytesDue > 0) {
+      this.#failWith('bad-response');
+      return;
+    }
     stream.hasFields = true;
     this.#respond(facts.status, block.fields, endsStream);
   }
@@ -215,6 +211,10 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   /** A field of the response, by lower-case name. */
   header(name: string): string | undefined {
     return valueOf(this.#responseFields, name);
+  }
+
+  get #isHead(): boolean {
+    return this.#request.method === 'HEAD';
   }
 
   #mayPassInterim(status: number, endsStream: boolean): boolean {
@@ -269,7 +269,9 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   #onRequestData(bytes: Buffer, endsStream: boolean): void {
     const stream = this.#upstreamStream;
     if (this.#upstream === undefined || stream === undefined) {
-      if (this.#state !== 'done' && bytes.length > 0) this.#early.push(Buffer.from(bytes));
+      // What comes behind an answer of our own is not wanted, but must not fill the connection's window.
+      if (this.#state === 'done') this.#connection.endpoint.credit(this.#stream, bytes.length);
+      else if (bytes.length > 0) this.#early.push(Buffer.from(bytes));
       return;
     }
     this.#bodySent ||= bytes.length > 0;
@@ -279,6 +281,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
 
   onSent(stream: Stream, bytes: number): void {
     if (stream === this.#stream) {
+      if (this.#resetsWhenSent) this.#resetWhenSent();
       if (this.#upstream === undefined || this.#upstreamStream === undefined) return;
       this.#upstream.endpoint.credit(this.#upstreamStream, bytes);
       this.#upstream.schedule();
@@ -319,8 +322,11 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   #onBrokenResponse(code: ErrorCode): void {
     const failure = this.#upstream?.failure;
     // After a whole response it only says that the rest of the request is not wanted.
-    const isWhole = code === NO_ERROR && this.#stream.localEnding;
-    if (!isWhole) this.#noteFailure(failure ?? 'reset');
+    if (code === NO_ERROR && this.#stream.localEnding) {
+      this.#resetWhenSent();
+      return;
+    }
+    this.#noteFailure(failure ?? 'reset');
     this.#end(failure === undefined ? code : INTERNAL_ERROR);
   }
 
@@ -329,7 +335,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     if (this.#mayRetry(code, this.#upstream)) {
       this.#retried = true;
       this.#context.counters.upstreamRetries += 1;
-      this.#forward(this.#connection.upstreams.open());
+      this.#forward(this.#connection.upstreams.take());
     } else if (failure === undefined) {
       this.#noteFailure('reset');
       this.#end(code === NO_ERROR ? INTERNAL_ERROR : code);
@@ -364,21 +370,21 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     this.#state = 'done';
     this.#early.length = 0;
     const { date, endpoint } = this.#connection;
-    const { sender } = endpoint;
-    if (this.#isGrpc) {
-      this.#noteResponse(200);
-      sender.fields(this.#stream, grpcAnswerFields(answer, date, grpcStatus), true);
-    } else {
-      this.#noteResponse(answer.status);
-      const hasBody = this.#request.method !== 'HEAD' && answer.body !== '';
-      sender.fields(this.#stream, answerFields(answer, date), !hasBody);
-      if (hasBody) sender.data(this.#stream, Buffer.from(answer.body, 'latin1'), true);
-    }
-    // Behind the answer: the client need not send the rest (RFC 9113 §8.1).
-    if (!this.#stream.remoteEnded && this.#stream.localEnded) {
-      endpoint.reset(this.#stream, NO_ERROR);
-    }
+    const status = this.#isGrpc
+      ? sendToGrpc(endpoint.sender, this.#stream, grpcAnswerFields(answer, date, grpcStatus))
+      : sendAnswer(endpoint.sender, this.#stream, answer, { date, isHead: this.#isHead });
+    this.#noteResponse(status);
+    this.#resetWhenSent();
     this.#connection.schedule();
+  }
+
+  /** Behind the last byte of the response: the client need not send the rest (RFC 9113 §8.1). */
+  #resetWhenSent(): void {
+    const stream = this.#stream;
+    if (stream.isOver) return;
+    this.#resetsWhenSent = !stream.localEnded;
+    if (stream.localEnded) this.#connection.endpoint.reset(stream, NO_ERROR);
+    else this.deadlineMs = this.#deadlineIn('client-stall');
   }
 
   #noteResponse(status: number): void {
@@ -426,8 +432,12 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
 
   #arm(): void {
     if (this.#state === 'deciding' || this.#state === 'done') return;
-    const ms = this.#context.settings.timeouts[timeoutNames[this.#waitsFor()]];
-    this.deadlineMs = this.#context.sweptMs + sweepIntervalMs + ms;
+    this.deadlineMs = this.#deadlineIn(this.#waitsFor());
+  }
+
+  #deadlineIn(wait: Wait): number {
+    const { settings, sweptMs } = this.#context;
+    return sweptMs + sweepIntervalMs + timeoutOf(settings.timeouts, wait);
   }
 
   #waitsFor(): Wait {
@@ -448,10 +458,11 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
 
   /** Nothing has moved for as long as is allowed. */
   onDeadline(): void {
-    const wait = this.#waitsFor();
+    const wait = this.#state === 'done' ? 'client-stall' : this.#waitsFor();
     this.deadlineMs = Infinity;
     this.#context.counters.timeouts[wait] += 1;
-    if (this.#state === 'responding' || wait === 'tunnel') this.#end(CANCEL);
+    if (this.#state === 'responding' || this.#state === 'done' || wait === 'tunnel')
+      this.#end(CANCEL);
     else if (wait === 'client-stall') this.#answer(ownAnswers['client-stall']);
     else {
       this.#context.counters.upstreamErrors.timeout += 1;

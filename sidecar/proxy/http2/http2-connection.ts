@@ -92,6 +92,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   onRequest(stream: Stream, block: FieldBlock): void {
     const { counters, settings } = this.context;
     if (counters.streamsOpen >= settings.maxConnections) {
+      this.endpoint.blame();
       this.endpoint.reset(stream, REFUSED_STREAM);
       return;
     }
@@ -99,12 +100,14 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
       peerAddress: this.#peerAddress,
       maxTargetBytes: settings.limits.maxTargetBytes,
       knownHost: this.#knownHost,
+      isWhole: stream.remoteEnded,
     });
-    stream.bytesDue = stream.remoteEnded ? -1 : request.contentLength;
+    stream.bytesDue = request.contentLength;
     const exchange = new Http2Exchange(this, stream, request);
     this.#exchanges.set(stream.id, exchange);
     counters.streamsOpen += 1;
     if (request.refusal !== undefined) {
+      if (request.refusal === 'malformed') this.endpoint.blame();
       exchange.refuse();
       return;
     }

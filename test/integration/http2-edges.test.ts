@@ -1,0 +1,122 @@
+// HTTP/2 where the two sides of the proxy are not of one mind: early ends, bodies that should not be, applications that
+// take few streams, clients that do not read.
+import assert from 'node:assert/strict';
+import { constants } from 'node:http2';
+import { describe, it } from 'node:test';
+import { answerTo, closeOf, Http2Client, Http2Upstream } from '../support/http2.ts';
+import { ProxyFixture } from '../support/proxy-fixture.ts';
+import { eventually } from '../support/redis.ts';
+
+const { NGHTTP2_NO_ERROR } = constants;
+const POST = { ':method': 'POST', ':path': '/' };
+
+describe('an application that answers before the upload is over', () => {
+  it('has its whole response read, however slowly, before the client is told to stop', async () => {
+    const body = Buffer.alloc(300_000, 'x');
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({});
+      stream.end(body, () => {
+        stream.close(NGHTTP2_NO_ERROR);
+      });
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    // Takes a thousand bytes at a time.
+    await using client = new Http2Client(`http://127.0.0.1:${fixture.proxy.address.port}`, {
+      settings: { initialWindowSize: 1_000 },
+    });
+    const stream = client.stream(POST, false);
+    stream.write('the upload begins');
+
+    const answer = await answerTo(stream);
+
+    assert.equal(answer.body.length, body.length);
+  });
+});
+
+describe('an answer of the proxy to an upload', () => {
+  it('that the client is slow to read is finished, and the upload is not waited for', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined);
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = new Http2Client(`http://127.0.0.1:${fixture.proxy.address.port}`, {
+      settings: { initialWindowSize: 4 },
+    });
+    const stream = client.stream({ ...POST, 'x-verdict': 'deny' }, false);
+    stream.write(Buffer.alloc(60_000));
+
+    const answer = await answerTo(stream);
+
+    assert.deepEqual([answer.status, answer.body.toString()], [429, 'slow down\n']);
+    await eventually('the stream is over', () =>
+      Promise.resolve(fixture.proxy.counters.streamsOpen === 0),
+    );
+  });
+
+  it('that the client never reads is given up', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined);
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = new Http2Client(`http://127.0.0.1:${fixture.proxy.address.port}`, {
+      settings: { initialWindowSize: 0 },
+    });
+    const stream = client.stream({ ...POST, 'x-verdict': 'deny' }, false);
+    await eventually('it is there', () => Promise.resolve(fixture.gate.seen.length === 1));
+
+    fixture.advance(62_000);
+
+    await closeOf(stream);
+    assert.equal(fixture.proxy.counters.streamsOpen, 0);
+    assert.equal(fixture.proxy.counters.timeouts['client-stall'], 1);
+  });
+});
+
+describe('an application that takes few streams', () => {
+  it('gets no more connections than its limit asks for, and refuses nothing', async () => {
+    const waiting: (() => void)[] = [];
+    await using upstream = await Http2Upstream.open(
+      (stream) => {
+        waiting.push(() => {
+          stream.respond({}, { endStream: true });
+        });
+      },
+      { maxConcurrentStreams: 5 },
+    );
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+
+    const answers = Promise.all(Array.from({ length: 60 }, () => client.ask(POST)));
+    await eventually('all have come', () => Promise.resolve(waiting.length === 60));
+    assert.equal(upstream.sessions.size, 12);
+    for (const answer of waiting) answer();
+
+    assert((await answers).every(({ status }) => status === 200));
+    assert.equal(fixture.proxy.counters.upstreamRetries, 0);
+  });
+});
+
+describe('a message of HTTP/2 that is not what it says', () => {
+  it('a request that announces a body and has none is reset, and no application sees it', async () => {
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({}, { endStream: true });
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const stream = client.stream({ ...POST, 'content-length': '3' });
+
+    await closeOf(stream);
+
+    assert.equal(stream.rstCode, constants.NGHTTP2_PROTOCOL_ERROR);
+    assert.equal(upstream.seen.length, 0);
+    assert.equal(fixture.proxy.counters.refusals.get('malformed'), 1);
+  });
+
+  it('a response that announces a body and has none is a 502', async () => {
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({ 'content-length': '3' }, { endStream: true });
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+
+    const answer = await client.ask({ ':path': '/' });
+
+    assert.equal(answer.status, 502);
+  });
+});
