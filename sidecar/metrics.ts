@@ -42,16 +42,15 @@ function requestMetrics({ gate, limiter, proxy, tallies, rules }: MetricSources)
   return [
     counter(
       'weir_requests_total',
-      'Requests, each once, by what became of them.',
+      'Requests, each once, by what became of them; error: no valid request, or its client went before anything was asked.',
       ['verdict'],
       () => {
         const { allowed, denied, unavailable, exempt, error } = gate.counters;
-        const refused = [...proxy.refusals.values()].reduce((sum, one) => sum + one, 0);
         return labelled('verdict', {
           allowed,
           denied,
           unavailable,
-          error: error + refused,
+          error: error + proxy.headsRefused,
           exempt,
         });
       },

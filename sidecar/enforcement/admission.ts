@@ -42,13 +42,16 @@ export class Admission implements LimitWaiter {
     else this.#verify(bundle, view, waiter);
   }
 
-  /** The client has gone. */
+  // The client has gone. What the store was asked is counted as it answers, because it may charge; what it was not
+  // asked costs nothing.
   cancel(): void {
     const waiter = this.#waiter;
     if (waiter === undefined) return;
     waiter.pending = undefined;
     this.#waiter = undefined;
+    if (this.pending?.isAsked(this) === true) return;
     this.pending?.cancel(this);
+    this.#office.counters.error += 1;
     // A verification under way comes back to find nobody waiting; only then may the object be used again.
     if (!this.#isVerifying) this.#release();
   }

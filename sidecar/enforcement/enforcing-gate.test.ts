@@ -319,6 +319,39 @@ describe('the enforcing gate', () => {
     assert.deepEqual([next.verdicts, next.pending], [1, undefined]);
   });
 
+  it('counts a request whose client has gone as the store answers it, or as an error when it was not asked', async () => {
+    await using bench = new Bench('remote');
+    await bench.load(policyOf({ rules: [ruleOf({ tiers: [tierFor(1)] })] }));
+    const asked = [bench.ask(), bench.ask()];
+    bench.scheduler.endTurn();
+    for (const gone of asked) bench.gate.cancel(gone);
+    const unasked = bench.ask();
+    bench.gate.cancel(unasked);
+
+    bench.store.answer();
+
+    const { counters } = bench.gate;
+    assert.deepEqual([counters.allowed, counters.denied, counters.error], [1, 1, 1]);
+    assert.deepEqual(
+      [...asked, unasked].map(({ verdicts }) => verdicts),
+      [0, 0, 0],
+    );
+  });
+
+  it('counts a request over several lanes that it began to charge, without its client too', async () => {
+    await using bench = new Bench('remote');
+    const pod = policyOf({ name: 'pod', uid: 'pod', scope: 'Pod' });
+    await bench.load(policyOf(), pod);
+    const gone = bench.ask();
+    bench.gate.cancel(gone);
+
+    bench.scheduler.endTurn();
+    bench.store.answer();
+
+    assert.equal(gone.verdicts, 0);
+    assert.equal(bench.gate.counters.allowed, 1);
+  });
+
   it('ends requests in flight under the bundle they began with', async () => {
     await using bench = new Bench('remote');
     await bench.load(policyOf({ name: 'before' }));

@@ -7,7 +7,10 @@ import type { Limiter } from '../store/limiter.ts';
 import type { Admission } from './admission.ts';
 import type { ArmedBundle } from './armed-bundle.ts';
 
-/** Once per request. `error`: a target that cannot be interpreted; what the parser refuses is counted by the proxy. */
+/**
+ * Once per request. `error`: a target that cannot be interpreted, or a client that went before anything was asked for
+ * it; what the parser refuses is counted by the proxy.
+ */
 export interface GateCounters {
   allowed: number;
   denied: number;

@@ -183,6 +183,7 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     }
     this.#dropPending();
     if (outcome === 'refused') {
+      this.#context.counters.headsRefused += 1;
       if (head.refusal === 'http2-preface') this.#onHttp2Preface();
       else this.refuse(head.refusal);
       return;

@@ -22,6 +22,8 @@ export class ProxyCounters {
   headsShed = 0;
   /** Heads accepted by the parser, whatever became of them. */
   requestsTotal = 0;
+  /** Heads the parser refused. A body that it refuses belongs to a request that has its verdict already. */
+  headsRefused = 0;
   tunnelsOpen = 0;
   /** Requests under way over HTTP/2. */
   streamsOpen = 0;

@@ -171,6 +171,10 @@ export class Group implements PendingRequest {
     this.flight = undefined;
   }
 
+  isAsked(waiter: LimitWaiter): boolean {
+    return this.flying.includes(waiter);
+  }
+
   cancel(waiter: LimitWaiter): void {
     const inFlight = this.flying.indexOf(waiter);
     if (inFlight >= 0) {

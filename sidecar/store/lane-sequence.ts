@@ -62,6 +62,10 @@ export class LaneSequence implements LimitWaiter, PendingRequest {
     this.#step();
   }
 
+  isAsked(): boolean {
+    return this.#charged.length > 0 || this.pending?.isAsked(this) === true;
+  }
+
   /** What was charged stays charged. */
   cancel(waiter: LimitWaiter): void {
     this.pending?.cancel(this);

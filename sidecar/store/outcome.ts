@@ -42,6 +42,8 @@ export interface LimitWaiter {
 
 /** Whatever holds a waiting request. */
 export interface PendingRequest {
+  /** Whether the store has been asked: then its answer charges or refuses, whoever still waits for it. */
+  isAsked(waiter: LimitWaiter): boolean;
   cancel(waiter: LimitWaiter): void;
 }
 
