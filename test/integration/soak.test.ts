@@ -15,7 +15,7 @@ describe('mixed load with clients that leave', () => {
   it(`adds up, and leaves nothing behind (seed ${String(seed)})`, async () => {
     const report = await runSoak({
       ...{ minutes: SECONDS / 60, perSecond: 120, seed },
-      sampleMs: 60_000,
+      ...{ sampleMs: 60_000, upstreamTimeoutSeconds: 3 },
     });
 
     const failed = accountOf(report).filter(({ isMet }) => !isMet);

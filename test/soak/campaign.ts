@@ -26,8 +26,11 @@ export interface SoakOptions {
   /** Visits a second, all clients together. */
   readonly perSecond: number;
   readonly seed: number;
+  /** What the application may take: above what a busy machine keeps it from answering. */
+  readonly upstreamTimeoutSeconds: number;
   /** How often the process is looked at. */
   readonly sampleMs: number;
+  readonly onSurprise?: (text: string) => void;
   readonly onSample?: (sample: Sample, ledger: Ledger) => void;
 }
 
@@ -78,7 +81,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   await using redis = await openRedisServer();
   await using upstream = await SoakUpstream.open();
   await using sidecar = await openSidecar(options, { redis, upstream });
-  const world = { upstream, sidecar, ledger: new Ledger() };
+  const world = { upstream, sidecar, ledger: new Ledger(options.onSurprise) };
   await visitOnce(world);
   const before = await restOf(sidecar);
 
@@ -112,7 +115,7 @@ interface World {
 }
 
 async function openSidecar(
-  { minutes }: SoakOptions,
+  { minutes, upstreamTimeoutSeconds }: SoakOptions,
   { redis, upstream }: { readonly redis: RedisServer; readonly upstream: SoakUpstream },
 ): Promise<SoakedSidecar> {
   const dead = await closedPort();
@@ -120,7 +123,8 @@ async function openSidecar(
     files: soakPolicies(limitsFor(minutes)),
     upstreamPort: upstream.port,
     flags: [
-      ...['--redis', redis.url, '--upstream-timeout', '1s', '--upstream-idle-timeout', '1s'],
+      ...['--redis', redis.url, '--upstream-idle-timeout', '1s'],
+      ...['--upstream-timeout', `${String(upstreamTimeoutSeconds)}s`],
       // A busy machine must not be taken for a store that is away.
       ...['--deadline', '20s'],
       ...['--listen', '127.0.0.1:0', '--upstream', `127.0.0.1:${String(dead)}`],
@@ -215,10 +219,15 @@ function sleeps(ms: number, signal: AbortSignal): Promise<boolean> {
 
 /** What the sidecar holds once it has come to rest; as little as `before`, or what it is after half a minute. */
 async function restOf(sidecar: SoakedSidecar, before?: Rest): Promise<Rest> {
-  const isResting = async (): Promise<boolean> => isAtRest(await lookedAt(sidecar), before);
+  const looks: Rest[] = [];
+  const isResting = async (): Promise<boolean> => {
+    const rest = await lookedAt(sidecar);
+    looks.push(rest);
+    return isAtRest(rest, before);
+  };
   // What does not come to rest is shown by what it is then.
   await eventually('rest', isResting, QUIET_MS).catch(() => undefined);
-  return lookedAt(sidecar);
+  return looks.at(-1) ?? lookedAt(sidecar);
 }
 
 async function lookedAt(sidecar: SoakedSidecar): Promise<Rest> {

@@ -18,6 +18,11 @@ export class Ledger {
   /** Answers that should not have been, and visits that failed: the first of them, and how many. */
   readonly surprises: string[] = [];
   surpriseCount = 0;
+  readonly #onSurprise: (text: string) => void;
+
+  constructor(onSurprise: (text: string) => void = () => undefined) {
+    this.#onSurprise = onSurprise;
+  }
 
   /** Requests that were sent whole. */
   get sent(): number {
@@ -33,6 +38,7 @@ export class Ledger {
 
   surprise(text: string): void {
     this.surpriseCount += 1;
+    this.#onSurprise(text);
     if (this.surprises.length < MOST_KEPT) this.surprises.push(text);
   }
 

@@ -20,6 +20,8 @@ export interface Visitor {
   readonly newId: () => string;
 }
 
+const PATIENCE_MS = 60_000;
+
 type Visit = (visitor: Visitor) => Promise<void>;
 
 /** Name → how often, and what. */
@@ -62,6 +64,13 @@ function get(visitor: Visitor, target: string, fields = ''): string {
   return head(visitor, `GET ${target}`, fields);
 }
 
+/** A client that waits for as long as a busy machine may take. */
+async function connected(visitor: Visitor, port: number = visitor.port): Promise<RawSocket> {
+  const client = await RawSocket.connect(port);
+  client.patienceMs = PATIENCE_MS;
+  return client;
+}
+
 function below({ random }: Visitor, limit: number): number {
   return Math.floor(random() * limit);
 }
@@ -73,7 +82,7 @@ async function answered(
   statuses: readonly number[],
   fields = '',
 ): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(get(visitor, target, fields));
   await admitted(visitor, client, statuses);
 }
@@ -89,7 +98,7 @@ async function admitted(
 }
 
 async function keptConnection(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   for (let n = 1 + below(visitor, 8); n > 0; n -= 1) {
     client.send(get(visitor, n % 3 === 0 ? '/plain/chunks' : '/plain/ok'));
     await admitted(visitor, client);
@@ -97,13 +106,13 @@ async function keptConnection(visitor: Visitor): Promise<void> {
 }
 
 async function pipelined(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(get(visitor, '/plain/ok').repeat(5));
   for (let n = 0; n < 5; n += 1) await admitted(visitor, client);
 }
 
 async function hinted(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(get(visitor, '/plain/hints'));
   await client.until('103 Early Hints\r\n');
   await client.until('\r\n\r\n');
@@ -111,7 +120,7 @@ async function hinted(visitor: Visitor): Promise<void> {
 }
 
 async function exempt(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(get(visitor, '/free/ok'));
   const { status } = await client.response();
   visitor.ledger.exempt += 1;
@@ -119,7 +128,7 @@ async function exempt(visitor: Visitor): Promise<void> {
 }
 
 async function scarce(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   for (let n = 0; n < 5; n += 1) {
     client.send(get(visitor, '/scarce/ok'));
     const { status } = await client.response();
@@ -131,7 +140,7 @@ async function scarce(visitor: Visitor): Promise<void> {
 
 async function priced(visitor: Visitor): Promise<void> {
   const [cost, took] = [1 + below(visitor, 9), below(visitor, 6)];
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(
     get(visitor, '/priced/took', `X-Cost: ${String(cost)}\r\nX-Will-Take: ${String(took)}\r\n`),
   );
@@ -141,7 +150,7 @@ async function priced(visitor: Visitor): Promise<void> {
 }
 
 async function chunkedUpload(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(head(visitor, 'POST /plain/upload', 'Transfer-Encoding: chunked\r\n'));
   for (let n = 1 + below(visitor, 5); n > 0; n -= 1) {
     const size = 1 + below(visitor, 3_000);
@@ -153,7 +162,7 @@ async function chunkedUpload(visitor: Visitor): Promise<void> {
 }
 
 async function slowUpload(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(head(visitor, 'PUT /plain/upload', 'Content-Length: 20\r\n'));
   for (let n = 0; n < 20; n += 1) {
     client.send('s');
@@ -163,7 +172,7 @@ async function slowUpload(visitor: Visitor): Promise<void> {
 }
 
 async function expectedContinue(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   const fields = 'Content-Length: 4\r\nExpect: 100-continue\r\n';
   client.send(head(visitor, 'POST /plain/upload', fields));
   await client.until('HTTP/1.1 100 Continue\r\n\r\n');
@@ -172,13 +181,13 @@ async function expectedContinue(visitor: Visitor): Promise<void> {
 }
 
 async function earlyResponse(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(`${head(visitor, 'POST /plain/early', 'Content-Length: 100000\r\n')}some`);
   await admitted(visitor, client, [413]);
 }
 
 async function openTunnel(visitor: Visitor, prefix: string): Promise<RawSocket> {
-  const client = await RawSocket.connect(visitor.port);
+  const client = await connected(visitor);
   client.send(get(visitor, `${prefix}/tunnel`, 'Connection: Upgrade\r\nUpgrade: echo\r\n'));
   await client.until('HTTP/1.1 101 Switching Protocols\r\n');
   await client.until('\r\n\r\n');
@@ -198,7 +207,7 @@ async function tunnel(visitor: Visitor): Promise<void> {
 }
 
 async function cutResponse(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(get(visitor, '/plain/cut'));
   const text = await client.rest();
   visitor.ledger.admit();
@@ -206,13 +215,13 @@ async function cutResponse(visitor: Visitor): Promise<void> {
 }
 
 async function awayApplication(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.deadPort);
+  await using client = await connected(visitor, visitor.deadPort);
   client.send(get(visitor, '/plain/ok'));
   await admitted(visitor, client, [503]);
 }
 
 async function malformedHead(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(get(visitor, '/plain/ok', 'Bad : field\r\n'));
   const { status } = await client.response();
   visitor.ledger.malformed += 1;
@@ -220,7 +229,7 @@ async function malformedHead(visitor: Visitor): Promise<void> {
 }
 
 async function malformedBody(visitor: Visitor): Promise<void> {
-  await using client = await RawSocket.connect(visitor.port);
+  await using client = await connected(visitor);
   client.send(`${head(visitor, 'POST /plain/upload', 'Transfer-Encoding: chunked\r\n')}1\r\nx`);
   if (visitor.random() < 0.5) await pause(5);
   client.send('y\r\n');
@@ -228,13 +237,13 @@ async function malformedBody(visitor: Visitor): Promise<void> {
 }
 
 async function unfinishedHead(visitor: Visitor): Promise<void> {
-  const client = await RawSocket.connect(visitor.port);
+  const client = await connected(visitor);
   await sendAndLeave(client, get(visitor, '/plain/ok').slice(0, -3));
 }
 
 // What is sent before an orderly end is read by the sidecar before it sees the end.
 async function goneAfterRequest(visitor: Visitor): Promise<void> {
-  const client = await RawSocket.connect(visitor.port);
+  const client = await connected(visitor);
   const target = ['/aborted/later', '/aborted/large', '/aborted/never'][below(visitor, 3)] ?? '';
   const text = get(visitor, target);
   await sendAndLeave(client, text, visitor.random() < 0.5 ? below(visitor, 20) : 0);
@@ -244,22 +253,23 @@ async function goneAfterRequest(visitor: Visitor): Promise<void> {
 async function goneOnceSeen(visitor: Visitor): Promise<void> {
   const id = visitor.newId();
   const seen = visitor.upstream.sees(id);
-  const client = await RawSocket.connect(visitor.port);
+  const client = await connected(visitor);
   client.send(get(visitor, '/aborted/never', `X-Id: ${id}\r\n`));
-  await seen;
+  await Promise.race([seen, client.gone()]);
+  assert(!client.ended && !client.closed, `answered ${client.received}`);
   visitor.ledger.abandoned += 1;
   client.reset();
 }
 
 async function goneInUpload(visitor: Visitor): Promise<void> {
-  const client = await RawSocket.connect(visitor.port);
+  const client = await connected(visitor);
   const upload = head(visitor, 'POST /aborted/upload', 'Content-Length: 100000\r\n');
   await sendAndLeave(client, upload + 'u'.repeat(below(visitor, 50_000)), below(visitor, 10));
   visitor.ledger.abandoned += 1;
 }
 
 async function goneInResponse(visitor: Visitor): Promise<void> {
-  const client = await RawSocket.connect(visitor.port);
+  const client = await connected(visitor);
   client.send(get(visitor, '/aborted/endless'));
   await client.until('first');
   visitor.ledger.abandoned += 1;

@@ -39,6 +39,8 @@ export interface RawResponse {
 }
 
 export class RawSocket implements AsyncDisposable {
+  /** How long a wait may take. */
+  patienceMs: number = WAIT_MS;
   readonly socket: Socket;
   /** What has come and has not been taken yet. */
   received = '';
@@ -99,7 +101,7 @@ export class RawSocket implements AsyncDisposable {
       this.#changed.reject(
         new Error(`still waiting for ${what}; so far ${JSON.stringify(this.#summary())}`),
       );
-    }, WAIT_MS);
+    }, this.patienceMs);
     try {
       while (!condition()) await this.#changed.promise;
     } finally {
