@@ -27,6 +27,8 @@ export interface StrictReading {
   readonly requests: readonly StrictRequest[];
   /** Whether the sidecar has to end the connection by itself after these bytes. */
   readonly ends: boolean;
+  /** Whether the bytes go over to another protocol: what is said then is nothing of this dialect. */
+  readonly goesOver: boolean;
   /** Where two strict readers disagree about what Weir takes for valid: a finding by itself. */
   readonly disagreements: readonly string[];
 }

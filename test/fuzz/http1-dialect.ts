@@ -246,14 +246,16 @@ function readStrictly(bytes: string): StrictReading {
   for (;;) {
     const reading = readRequest(rest);
     if (reading.kind !== 'read') {
-      return { requests, disagreements, ends: reading.kind === 'refused' };
+      const goesOver = reading.kind === 'refused' && reading.reason === 'http2-preface';
+      const ends = reading.kind === 'refused' && !goesOver;
+      return { requests, disagreements, ends, goesOver };
     }
     const slice = rest.slice(0, reading.end);
     const disagreement = disagreementAbout(slice, reading);
     if (disagreement !== undefined) disagreements.push(disagreement);
     requests.push(asRequest(reading));
     rest = rest.slice(reading.end);
-    if (reading.head.wantsClose) return { requests, disagreements, ends: true };
+    if (reading.head.wantsClose) return { requests, disagreements, ends: true, goesOver: false };
   }
 }
 
