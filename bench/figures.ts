@@ -1,24 +1,24 @@
 // The budget: each figure with its goal and, where a release depends on it, its gate. Ratios are between contenders of
 // one round of one run; absolute times of other machines or evenings are not compared.
+import { beyondBound } from './accuracy.ts';
 import type { ContenderName } from './contender.ts';
-import type { PeersResult, Scenario } from './peers-result.ts';
+import type { Cell, PeersResult, Scenario } from './peers-result.ts';
 import { cellsOf, cpuUs, median, pacedOf } from './peers-result.ts';
 
 export interface Figure {
   readonly what: string;
   /** NaN when it could not be measured. */
   readonly value: number;
-  readonly unit: '×' | 'ms' | 'MB' | 'µs' | '';
+  readonly unit: '×' | 'ms' | 'MB' | 'kB' | 'µs' | '';
   /** At most. */
   readonly goal: number;
   readonly gate?: number;
 }
 
-export type FigureVerdict =
-  'goal met' | 'gate met' | 'gate missed' | 'goal missed' | 'not measured';
+export type FigureVerdict = 'goal met' | 'gate met' | 'gate missed' | 'goal missed' | 'absent';
 
 export function verdictOn({ value, goal, gate }: Figure): FigureVerdict {
-  if (Number.isNaN(value)) return 'not measured';
+  if (Number.isNaN(value)) return 'absent';
   if (value <= goal) return 'goal met';
   if (gate === undefined) return 'goal missed';
   return value <= gate ? 'gate met' : 'gate missed';
@@ -30,57 +30,30 @@ export function figuresOf(result: PeersResult): readonly Figure[] {
     ...ratioFigures(result),
     ...latencyFigures(result),
     ...oneBucketFigures(result),
+    ...accuracyFigures(result),
     ...sidecarFigures(result),
+    http2Figure(result),
   ];
 }
 
 function ratioFigures(result: PeersResult): Figure[] {
   const ratio = (scenario: Scenario, rival: ContenderName): number =>
     cpuRatio(result, { scenario, contender: 'weir', rival });
-  const rivals: Figure[] = [
-    figure(
-      'CPU per allowed request, 2 000 keys, against Traefik + Redis',
-      ratio('many', 'traefik'),
-      0.3,
-    ),
-    figure(
-      'CPU per allowed request, 2 000 keys, against Envoy + ratelimit + Redis',
-      ratio('many', 'envoy-ratelimit'),
-      0.12,
-    ),
-    figure(
-      "CPU per refused request, against Envoy's local limit",
-      ratio('refused', 'envoy-local'),
-      1,
-    ),
-  ];
   const manyRules = cpuRatio(result, { scenario: 'many', contender: 'weir-32', rival: 'weir' });
+  const [hot, many] = [
+    'CPU per allowed request, one hot key',
+    'CPU per allowed request, 2 000 keys',
+  ];
+  const refused = 'CPU per refused request';
   return [
-    figure(
-      'CPU per allowed request, one hot key, against nginx + Lua + Redis',
-      ratio('hot', 'nginx-lua'),
-      0.5,
-      0.7,
-    ),
-    figure(
-      'CPU per allowed request, 2 000 keys, against nginx + Lua + Redis',
-      ratio('many', 'nginx-lua'),
-      0.65,
-      0.85,
-    ),
-    figure(
-      'CPU per refused request, against nginx + Lua + Redis',
-      ratio('refused', 'nginx-lua'),
-      0.25,
-      0.4,
-    ),
-    figure(
-      'CPU per allowed request, one hot key, against nginx as a plain proxy',
-      ratio('hot', 'nginx'),
-      2,
-    ),
-    figure('CPU per allowed request, 2 000 keys, 32 rules instead of 1', manyRules, 1.25, 1.5),
-    ...rivals.filter(({ value }) => !Number.isNaN(value)),
+    figure(`${hot}, against nginx + Lua + Redis`, ratio('hot', 'nginx-lua'), 0.5, 0.7),
+    figure(`${many}, against nginx + Lua + Redis`, ratio('many', 'nginx-lua'), 0.65, 0.85),
+    figure(`${refused}, against nginx + Lua + Redis`, ratio('refused', 'nginx-lua'), 0.25, 0.4),
+    figure(`${refused}, against Envoy's local limit`, ratio('refused', 'envoy-local'), 1),
+    figure(`${many}, against Envoy + ratelimit + Redis`, ratio('many', 'envoy-ratelimit'), 0.12),
+    figure(`${many}, against Traefik + Redis`, ratio('many', 'traefik'), 0.3),
+    figure(`${hot}, against nginx as a plain proxy`, ratio('hot', 'nginx'), 2),
+    figure(`${many}, 32 rules instead of 1`, manyRules, 1.25, 1.5),
   ];
 }
 
@@ -94,15 +67,20 @@ interface Comparison {
   readonly rival: ContenderName;
 }
 
-/** The median over rounds of the ratio within a round. */
 function cpuRatio(result: PeersResult, { scenario, contender, rival }: Comparison): number {
-  const theirs = cellsOf(result, rival, scenario);
-  const ratios = cellsOf(result, contender, scenario).flatMap((own) => {
-    const other = theirs.find(({ round }) => round === own.round);
-    return other === undefined ? [] : [cpuUs(own) / cpuUs(other)];
+  return ratioWithinRounds(cellsOf(result, contender, scenario), cellsOf(result, rival, scenario));
+}
+
+/** The median over rounds of the ratio within a round; NaN where no round has both. */
+function ratioWithinRounds(own: readonly OfRound[], others: readonly OfRound[]): number {
+  const ratios = own.flatMap((cell) => {
+    const other = others.find(({ round }) => round === cell.round);
+    return other === undefined ? [] : [cpuUs(cell) / cpuUs(other)];
   });
   return median(ratios);
 }
+
+type OfRound = Pick<Cell, 'round' | 'proxyUs' | 'redisUs'>;
 
 function latencyFigures(result: PeersResult): Figure[] {
   const rates = [...new Set(result.paced.map(({ perSecond }) => perSecond))];
@@ -123,12 +101,12 @@ function latencyFigures(result: PeersResult): Figure[] {
   });
   const p99 = (name: ContenderName): number =>
     median(cellsOf(result, name, 'many').map(({ p99Ms }) => p99Ms));
-  const others = (['nginx-lua', 'traefik', 'envoy-ratelimit'] as const).map(p99);
+  const others = (['nginx-lua', 'traefik', 'envoy-local', 'envoy-ratelimit'] as const).map(p99);
   const best = Math.min(...others.filter((value) => !Number.isNaN(value)));
   return [
     figure(
       'p99 with 32 connections, 2 000 keys, against the best of the other limiters',
-      p99('weir') / best,
+      Number.isFinite(best) ? p99('weir') / best : NaN,
       1,
     ),
     ...paced,
@@ -179,6 +157,25 @@ function oneBucketFigures({ sidecar, ...result }: PeersResult): Figure[] {
       goal: 10,
     },
   ];
+}
+
+function accuracyFigures({ accuracy = [] }: PeersResult): Figure[] {
+  const own = accuracy.find(({ contender }) => contender === 'weir');
+  return [
+    {
+      what: 'requests admitted beyond or short of one limit, two instances, 20 s at 4 times the limit',
+      value: own === undefined ? NaN : Math.abs(beyondBound(own)),
+      unit: '',
+      goal: 0,
+    },
+  ];
+}
+
+function http2Figure({ http2 = [] }: PeersResult): Figure {
+  const of = (name: ContenderName): readonly OfRound[] =>
+    http2.filter(({ contender }) => contender === name);
+  const ratio = ratioWithinRounds(of('weir-http2'), of('envoy-local-http2'));
+  return figure("CPU per request over HTTP/2 without TLS, against Envoy's local limit", ratio, 1);
 }
 
 function sidecarFigures({ sidecar }: PeersResult): Figure[] {

@@ -9,12 +9,19 @@ import type { LoadOptions, LoadResult } from './wrk.ts';
 
 const run = promisify(execFile);
 
-export interface Measured extends LoadResult {
+/** Per request that was answered, but for the memory. */
+export interface Cost {
+  /** Microseconds on a processor: the contender's processes, and Redis. */
   readonly proxyUs: number;
   readonly redisUs: number;
+  /** Script calls. */
   readonly redisCalls: number;
+  /** Of the contender's processes, after the load, in MB (10^6 bytes). */
   readonly residentMb: number;
 }
+
+/** Whose cost is told. */
+export type Metered = Pick<Contender, 'processes' | 'usesRedis'>;
 
 export class Meter {
   readonly #redisPort: number;
@@ -34,15 +41,24 @@ export class Meter {
     return new Meter(port, id);
   }
 
-  async load(contender: Contender, options: LoadOptions): Promise<Measured> {
+  /** wrk's load. */
+  async load(contender: Metered, options: LoadOptions): Promise<LoadResult & Cost> {
+    return this.measure(contender, () => loadWithWrk(options));
+  }
+
+  /** Any load that tells how many requests were answered. */
+  async measure<T extends { readonly requests: number }>(
+    contender: Metered,
+    load: () => Promise<T>,
+  ): Promise<T & Cost> {
     const before = await this.#spent(contender);
-    const load = await loadWithWrk(options);
+    const result = await load();
     const after = await this.#spent(contender);
     const perRequest = (of: 'proxyUs' | 'redisUs' | 'calls'): number =>
-      (after[of] - before[of]) / load.requests;
+      (after[of] - before[of]) / result.requests;
     const memory = await Promise.all(contender.processes.map((one) => residentMb(one.id)));
     return {
-      ...load,
+      ...result,
       proxyUs: perRequest('proxyUs'),
       redisUs: contender.usesRedis ? perRequest('redisUs') : 0,
       redisCalls: contender.usesRedis ? perRequest('calls') : 0,
@@ -51,7 +67,7 @@ export class Meter {
   }
 
   async #spent(
-    contender: Contender,
+    contender: Metered,
   ): Promise<{ readonly proxyUs: number; readonly redisUs: number; readonly calls: number }> {
     const calls = scriptCalls(await redisInfo(this.#redisPort, 'commandstats'));
     const own = await Promise.all(contender.processes.map((one) => processorTimeUs(one.id)));

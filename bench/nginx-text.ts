@@ -2,6 +2,7 @@
 // once per request over pooled connections (what OpenResty limiters do).
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { Limit } from './contender.ts';
 
 const BODY = 'x'.repeat(1_023);
 
@@ -12,31 +13,50 @@ export interface NginxOptions {
   readonly port: number;
 }
 
-/** Answers 200 with 1 kB. Returns the configuration's path. */
-export async function writeUpstream(options: NginxOptions): Promise<string> {
-  return writeNginx(options, [], [`location / { return 200 "${BODY}"; }`]);
+/** Answers 200 with 1 kB, over HTTP/2 too on a port of its own. Returns the configuration's path. */
+export async function writeUpstream(options: NginxOptions, http2Port?: number): Promise<string> {
+  const http2 =
+    http2Port === undefined ? [] : [`listen 127.0.0.1:${String(http2Port)} http2 backlog=1024;`];
+  return writeNginx(options, {
+    http: [],
+    server: [...http2, `location / { return 200 "${BODY}"; }`],
+  });
 }
 
 export async function writePlainProxy(options: NginxOptions, upstream: number): Promise<string> {
-  return writeNginx(options, upstreamLines(upstream), [`location / { ${PROXY} }`]);
+  return writeNginx(options, {
+    http: upstreamLines(upstream),
+    server: [`location / { ${PROXY} }`],
+  });
 }
 
 export async function writeLuaLimiter(
   options: NginxOptions,
-  ports: { readonly upstream: number; readonly redis: number },
+  {
+    upstream,
+    redis,
+    limit,
+  }: { readonly upstream: number; readonly redis: number; readonly limit: Limit },
 ): Promise<string> {
-  await writeFile(path.join(options.folder, 'limiter.lua'), limiterLua(ports.redis));
+  await writeFile(path.join(options.folder, 'limiter.lua'), limiterLua(redis, limit));
   const lua = [
     `lua_package_path "${options.folder}/?.lua;/usr/share/lua/5.1/?.lua;;";`,
     'lua_socket_log_errors off;',
     'init_by_lua_block { limiter = require "limiter" }',
   ];
-  return writeNginx(
-    options,
-    [...lua, ...upstreamLines(ports.upstream)],
-    [`location / { access_by_lua_block { return limiter.check() } ${PROXY} }`],
-  );
+  return writeNginx(options, {
+    modules: LUA_MODULES,
+    http: [...lua, ...upstreamLines(upstream)],
+    server: [`location / { access_by_lua_block { return limiter.check() } ${PROXY} }`],
+  });
 }
+
+/** Where Debian's packages put what the Lua rival needs. */
+export const LUA_MODULES: readonly string[] = [
+  '/usr/lib/nginx/modules/ndk_http_module.so',
+  '/usr/lib/nginx/modules/ngx_http_lua_module.so',
+];
+export const LUA_REDIS_CLIENT = '/usr/share/lua/5.1/nginx/redis.lua';
 
 const PROXY = 'proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://up;';
 
@@ -46,10 +66,15 @@ function upstreamLines(port: number): string[] {
   ];
 }
 
+interface Directives {
+  readonly modules?: readonly string[];
+  readonly http: readonly string[];
+  readonly server: readonly string[];
+}
+
 async function writeNginx(
   { folder, name, port }: NginxOptions,
-  http: readonly string[],
-  server: readonly string[],
+  { modules = [], http, server }: Directives,
 ): Promise<string> {
   const own = path.join(folder, name);
   await mkdir(own, { recursive: true });
@@ -58,8 +83,7 @@ async function writeNginx(
   );
   const file = path.join(own, 'nginx.conf');
   const text = [
-    'load_module /usr/lib/nginx/modules/ndk_http_module.so;',
-    'load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;',
+    ...modules.map((module) => `load_module ${module};`),
     'user root; worker_processes 1; daemon off;',
     `pid ${own}/nginx.pid; error_log ${own}/error.log error;`,
     'events { worker_connections 4096; }',
@@ -75,7 +99,7 @@ async function writeNginx(
 }
 
 /** A token bucket in one script call, the way such limiters are written: floats, read, refill, write back. */
-function limiterLua(redisPort: number): string {
+function limiterLua(redisPort: number, { capacity, perSecond }: Limit): string {
   return `
 local redis = require "nginx.redis"
 local M = {}
@@ -96,7 +120,7 @@ return {granted, math.floor(level * 1000)}
 local sha = (ngx.sha1_bin(script):gsub(".", function(c) return string.format("%02x", c:byte()) end))
 function M.check()
   local key = ngx.var.http_x_api_key or "none"
-  local rate, burst = 100000000, 100000000
+  local rate, burst = ${String(perSecond)}, ${String(capacity)}
   if key == "deny" then rate, burst = 1 / 3600, 1 end
   local client = redis:new()
   client:set_timeout(50)

@@ -1,9 +1,9 @@
 // An open loop: requests leave at a fixed rate whether or not earlier ones were answered, as users do. A process of its
 // own; prints one JSON line. Latency runs from the write to the last byte of the answer.
-// usage: node bench/open-loop.ts PORT RATE SECONDS KEY
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+// usage: node bench/open-loop.ts OPTIONS, which is JSON
 import process from 'node:process';
+import type { LaneAnswer } from './lane.ts';
+import { Lane, requestText } from './lane.ts';
 
 /** Enough that a request finds a free connection although answers take 250 ms at 2 000 a second. */
 const CONNECTIONS = 512;
@@ -11,6 +11,20 @@ const CONNECTIONS = 512;
 const TICK_MS = 1;
 /** The first second warms the path and is not counted. */
 const WARM_UP_MS = 1_000;
+/** For the last answers. */
+const PATIENCE_MS = 500;
+
+export interface OpenLoopOptions {
+  /** Take turns; each has its share of the connections. */
+  readonly ports: readonly number[];
+  /** Of all ports together. */
+  readonly perSecond: number;
+  readonly seconds: number;
+  /** Take turns. */
+  readonly keys: readonly string[];
+  /** `/` unless given. */
+  readonly path?: string;
+}
 
 export interface OpenLoopResult {
   readonly sent: number;
@@ -20,108 +34,107 @@ export interface OpenLoopResult {
   readonly refused: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** Everything that was answered, the first second included. */
+  readonly requests: number;
 }
 
-interface Answered {
-  readonly latencyMs: number;
-  readonly status: number;
-  readonly sentAt: number;
+/** The connections to one port. The last to become free is the next to be used: the others stay cold, as in a pool. */
+interface Target {
+  readonly idle: Lane[];
+  readonly lanes: readonly Lane[];
+  readonly requests: readonly string[];
 }
 
-/** A connection that has at most one request under way. */
-class Lane {
-  readonly #socket: Socket;
-  #received = '';
-  #sentAt = 0;
+class OpenLoop {
+  readonly #options: OpenLoopOptions;
+  readonly #targets: readonly Target[];
+  readonly #latencies: number[] = [];
+  readonly #start: number = performance.now();
+  #requests = 0;
+  #sent = 0;
+  #dropped = 0;
+  #refused = 0;
 
-  constructor(port: number, onAnswer: (lane: Lane, answer: Answered) => void) {
-    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true });
-    this.#socket.on('data', (data) => {
-      this.#received += data.toString('latin1');
-      if (!isComplete(this.#received)) return;
-      const status = Number(this.#received.slice(9, 12));
-      this.#received = '';
-      const sentAt = this.#sentAt;
-      onAnswer(this, { latencyMs: performance.now() - sentAt, status, sentAt });
+  constructor(options: OpenLoopOptions) {
+    this.#options = options;
+    this.#targets = options.ports.map((port) => this.#open(port));
+  }
+
+  async run(): Promise<OpenLoopResult> {
+    const { perSecond, seconds } = this.#options;
+    const total = perSecond * (seconds + WARM_UP_MS / 1_000);
+    await new Promise<void>((resolve) => {
+      let due = 0;
+      const timer = setInterval(() => {
+        const now = performance.now();
+        const target = Math.min(total, Math.floor(((now - this.#start) * perSecond) / 1_000));
+        for (; due < target; due += 1) this.#send(due, now);
+        if (due < total) return;
+        clearInterval(timer);
+        setTimeout(resolve, PATIENCE_MS);
+      }, TICK_MS);
     });
+    for (const { lanes } of this.#targets) for (const lane of lanes) lane.close();
+    return this.#result();
   }
 
-  send(request: string): void {
-    this.#sentAt = performance.now();
-    this.#socket.write(request, 'latin1');
+  #open(port: number): Target {
+    const { ports, keys, path } = this.#options;
+    const idle: Lane[] = [];
+    const onAnswer = (lane: Lane, answer: LaneAnswer): void => {
+      idle.push(lane);
+      this.#note(answer);
+    };
+    const count = Math.ceil(CONNECTIONS / ports.length);
+    const lanes = Array.from({ length: count }, () => new Lane(port, onAnswer));
+    idle.push(...lanes);
+    return { idle, lanes, requests: keys.map((key) => requestText(port, key, path)) };
   }
 
-  close(): void {
-    this.#socket.destroy();
+  #send(index: number, now: number): void {
+    const target = this.#targets[index % this.#targets.length];
+    const request = target?.requests[index % target.requests.length];
+    const lane = target?.idle.pop();
+    if (this.#isCounted(now)) this.#sent += 1;
+    if (lane !== undefined && request !== undefined) lane.send(request);
+    else if (this.#isCounted(now)) this.#dropped += 1;
   }
-}
 
-function isComplete(text: string): boolean {
-  const end = text.indexOf('\r\n\r\n');
-  if (end < 0) return false;
-  const length = Number(/\r\ncontent-length: *(\d+)/i.exec(text.slice(0, end))?.[1] ?? 0);
-  return text.length >= end + 4 + length;
+  #note({ status, sentAt, answeredAt }: LaneAnswer): void {
+    this.#requests += 1;
+    if (!this.#isCounted(sentAt)) return;
+    this.#latencies.push(answeredAt - sentAt);
+    if (status === 429) this.#refused += 1;
+  }
+
+  #isCounted(at: number): boolean {
+    return at - this.#start >= WARM_UP_MS;
+  }
+
+  #result(): OpenLoopResult {
+    const latencies = this.#latencies;
+    const answered = latencies.length;
+    // What never left or never came back took at least the whole run: leaving it out would flatter.
+    while (latencies.length < this.#sent) latencies.push(this.#options.seconds * 1_000);
+    latencies.sort((a, b) => a - b);
+    return {
+      sent: this.#sent,
+      answered,
+      dropped: this.#dropped,
+      refused: this.#refused,
+      p50Ms: percentile(latencies, 0.5),
+      p99Ms: percentile(latencies, 0.99),
+      requests: this.#requests,
+    };
+  }
 }
 
 function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-async function run(
-  port: number,
-  rate: number,
-  seconds: number,
-  key: string,
-): Promise<OpenLoopResult> {
-  const latencies: number[] = [];
-  let [sent, dropped, refused] = [0, 0, 0];
-  const start = performance.now();
-  const counted = (at: number): boolean => at - start >= WARM_UP_MS;
-  // The last to become free is the next to be used: the others stay cold, as in a pool.
-  const idle: Lane[] = [];
-  const onAnswer = (lane: Lane, { latencyMs, status, sentAt }: Answered): void => {
-    idle.push(lane);
-    if (!counted(sentAt)) return;
-    latencies.push(latencyMs);
-    if (status === 429) refused += 1;
-  };
-  const lanes = Array.from({ length: CONNECTIONS }, () => new Lane(port, onAnswer));
-  idle.push(...lanes);
-  const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1:${String(port)}\r\nX-Api-Key: ${key}\r\n\r\n`;
-  let due = 0;
-  const total = rate * (seconds + WARM_UP_MS / 1_000);
-  await new Promise<void>((resolve) => {
-    const timer = setInterval(() => {
-      const now = performance.now();
-      const target = Math.min(total, Math.floor(((now - start) * rate) / 1_000));
-      for (; due < target; due += 1) {
-        const lane = idle.pop();
-        if (counted(now)) sent += 1;
-        if (lane !== undefined) lane.send(request);
-        else if (counted(now)) dropped += 1;
-      }
-      if (due < total) return;
-      clearInterval(timer);
-      setTimeout(resolve, 500);
-    }, TICK_MS);
-  });
-  for (const lane of lanes) lane.close();
-  const answered = latencies.length;
-  // What never left or never came back took at least the whole run: leaving it out would flatter.
-  while (latencies.length < sent) latencies.push(seconds * 1_000);
-  latencies.sort((a, b) => a - b);
-  return {
-    sent,
-    answered,
-    dropped,
-    refused,
-    p50Ms: percentile(latencies, 0.5),
-    p99Ms: percentile(latencies, 0.99),
-  };
-}
-
 if (import.meta.main) {
-  const [port, rate, seconds, key] = process.argv.slice(2);
-  const result = await run(Number(port), Number(rate), Number(seconds), String(key));
+  const options = JSON.parse(String(process.argv[2])) as OpenLoopOptions;
+  const result = await new OpenLoop(options).run();
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }

@@ -1,22 +1,25 @@
 // What one run of bench:peers found, as it is kept in bench/results.
+import type { AccuracyCell } from './accuracy.ts';
 import type { ContenderName } from './contender.ts';
+import type { Http2LoadResult } from './http2-load.ts';
 import type { MachineFacts } from './machine.ts';
+import type { Cost } from './meter.ts';
 import type { OpenLoopResult } from './open-loop.ts';
 import type { LoadResult } from './wrk.ts';
 
 /** Of allowed requests one key is hot, or 2 000 take turns; refused requests have one key. */
 export type Scenario = 'hot' | 'many' | 'refused';
 
-export interface Cell extends LoadResult {
+export interface Cell extends LoadResult, Cost {
   readonly contender: ContenderName;
   readonly scenario: Scenario;
   readonly round: number;
-  /** Microseconds on a processor per request: the contender's processes, and Redis. */
-  readonly proxyUs: number;
-  readonly redisUs: number;
-  /** Script calls per request. */
-  readonly redisCalls: number;
-  readonly residentMb: number;
+}
+
+/** HTTP/2 without TLS to the contender and from it to the upstream; one hot key, allowed. */
+export interface Http2Cell extends Http2LoadResult, Cost {
+  readonly contender: ContenderName;
+  readonly round: number;
 }
 
 export interface PacedCell extends OpenLoopResult {
@@ -52,10 +55,14 @@ export interface PeersResult {
   readonly cells: readonly Cell[];
   readonly paced: readonly PacedCell[];
   readonly sidecar: SidecarFacts;
+  /** Absent in results that are older than this measurement, like `http2` and `versions`. */
+  readonly accuracy?: readonly AccuracyCell[];
+  readonly http2?: readonly Http2Cell[];
+  readonly versions?: Readonly<Partial<Record<ContenderName, string>>>;
   readonly absent: readonly string[];
 }
 
-export function cpuUs(cell: Cell): number {
+export function cpuUs(cell: Pick<Cost, 'proxyUs' | 'redisUs'>): number {
   return cell.proxyUs + cell.redisUs;
 }
 

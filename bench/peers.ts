@@ -1,20 +1,26 @@
 // npm run bench:peers: the sidecar against what people would use instead, in one run, in turns, on one upstream and one
-// Redis. Ratios are what counts. Ends by itself after some minutes.
+// Redis. Ratios are what counts. Ends by itself: twelve minutes with every rival and three rounds.
 //   --rounds N    how often everybody gets a turn (default 3)
-//   --seconds N   how long a turn lasts (default 4)
+//   --seconds N   how long a turn lasts (default 3)
 //   --check       exit 1 when a gate of the budget is missed
 //   --dry         keep no results
 import process from 'node:process';
 import { parseArgs } from 'node:util';
-import type { Contender } from './contender.ts';
-import { starts } from './contenders.ts';
+import { ALGORITHMS } from './accuracy.ts';
+import type { AccuracyCell } from './accuracy.ts';
+import { measureAccuracy } from './accuracy-run.ts';
+import type { Candidate, Contender, ContenderName } from './contender.ts';
+import { TITLES } from './contender.ts';
 import { figuresOf, verdictOn } from './figures.ts';
+import { startHttp2 } from './http2-line-up.ts';
+import { loadWithH2load } from './http2-load.ts';
+import { lineUp } from './line-up.ts';
 import { QUIET_BUSY_SHARE, machineFacts, waitForQuiet } from './machine.ts';
 import { Meter } from './meter.ts';
 import { measurePaced } from './paced.ts';
-import type { Cell, PacedCell, PeersResult, Scenario } from './peers-result.ts';
+import type { Cell, Http2Cell, PacedCell, PeersResult, Scenario } from './peers-result.ts';
+import { proveVerdicts } from './proof.ts';
 import { keepPeersResult, writeReport } from './report.ts';
-import { startRivals } from './rivals.ts';
 import { buildSidecar } from './sidecar.ts';
 import { measureSidecar } from './sidecar-facts.ts';
 import { printFigures, printTable } from './printout.ts';
@@ -31,7 +37,7 @@ const QUIET_WAIT_MS = 30_000;
 const { values: flags } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '4' },
+    seconds: { type: 'string', default: '3' },
     check: { type: 'boolean', default: false },
     dry: { type: 'boolean', default: false },
   },
@@ -64,19 +70,23 @@ if (flags.check && missed.length > 0) process.exitCode = 1;
 
 async function measureAll(): Promise<PeersResult> {
   const sidecar = await measureSidecar(stage, meter);
-  const contenders: Contender[] = [];
-  for (const start of Object.values(starts)) contenders.push(await start(stage));
-  const rivals = await startRivals(stage);
-  contenders.push(...rivals.present);
+  const { present, absent } = await lineUp();
+  const contenders = await startAll(present);
+  const http2 = await startHttp2(stage);
+  for (const contender of contenders) await warmUp(contender);
   const cells: Cell[] = [];
   const paced: PacedCell[] = [];
-  for (const contender of contenders) await warmUp(contender);
+  const http2Cells: Http2Cell[] = [];
   for (let round = 1; round <= rounds; round += 1) {
     for (const contender of inTurn(contenders, round)) {
       say(`round ${String(round)} of ${String(rounds)}: ${contender.title}`);
       cells.push(...(await measureCells(contender, round)));
       if (contender.name === 'weir-32') continue;
       for (const rate of RATES) paced.push(await measurePaced(contender, { rate, round, seconds }));
+    }
+    for (const contender of inTurn(http2.contenders, round)) {
+      say(`round ${String(round)} of ${String(rounds)}: ${contender.title}`);
+      http2Cells.push(await measureHttp2(contender, round));
     }
   }
   const weir = cells.filter(({ contender }) => contender === 'weir');
@@ -91,9 +101,48 @@ async function measureAll(): Promise<PeersResult> {
     seconds,
     cells,
     paced,
+    http2: http2Cells,
+    accuracy: await measureAccuracies(present),
     sidecar: { ...sidecar, loadMb },
-    absent: rivals.absent,
+    versions: versionsOf(present),
+    absent: [...absent, ...http2.absent],
   };
+}
+
+async function startAll(candidates: readonly Candidate[]): Promise<readonly Contender[]> {
+  const contenders: Contender[] = [];
+  for (const { start } of candidates) {
+    const contender = await start(stage);
+    await proveVerdicts(contender);
+    contenders.push(contender);
+  }
+  return contenders;
+}
+
+/** Last, because it starts second instances: nobody else is to run beside the load. */
+async function measureAccuracies(candidates: readonly Candidate[]): Promise<AccuracyCell[]> {
+  const accuracy: AccuracyCell[] = [];
+  for (const candidate of candidates) {
+    if (ALGORITHMS[candidate.name] === undefined) continue;
+    say(`two instances, one limit: ${TITLES[candidate.name]}`);
+    accuracy.push(await measureAccuracy(candidate, stage));
+  }
+  return accuracy;
+}
+
+async function measureHttp2(contender: Contender, round: number): Promise<Http2Cell> {
+  const load = { port: contender.port, seconds, key: 'hot' };
+  const measured = await meter.measure(contender, () => loadWithH2load(load));
+  assertVerdicts(contender.name, 'hot', measured);
+  return { contender: contender.name, round, ...measured };
+}
+
+function versionsOf(
+  candidates: readonly Candidate[],
+): Readonly<Partial<Record<ContenderName, string>>> {
+  return Object.fromEntries(
+    candidates.flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])),
+  );
 }
 
 /** Who begins changes with the round, so that no contender always runs on a warm or a hot machine. */

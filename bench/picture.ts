@@ -4,17 +4,13 @@ import { TITLES } from './contender.ts';
 import { SCENARIOS } from './printout.ts';
 import type { PeersResult, Scenario } from './peers-result.ts';
 import { cellsOf, median } from './peers-result.ts';
+import { INK, box, document, text } from './svg.ts';
 
 const WIDTH = 760;
 const LABEL = 210;
 const BAR = 16;
 const GAP = 8;
 const TITLE = 26;
-
-/** Colours that read on white and on dark, and differ for the colour-blind. */
-const PROXY = '#0072b2';
-const RIVAL = '#8c8c8c';
-const REDIS = '#d55e00';
 
 interface Bar {
   readonly contender: ContenderName;
@@ -45,15 +41,10 @@ export function drawPeers(result: PeersResult, contenders: readonly ContenderNam
     }
     y += GAP;
   }
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${String(WIDTH)} ${String(y)}" font-family="sans-serif" font-size="12" role="img">`,
-    '<title>Processor time per request</title>',
-    `<rect width="${String(WIDTH)}" height="${String(y)}" fill="#ffffff"/>`,
+  return document({ title: 'Processor time per request', width: WIDTH, height: y }, [
     legend(),
     ...parts,
-    '</svg>',
-    '',
-  ].join('\n');
+  ]);
 }
 
 function barsOf(
@@ -75,46 +66,33 @@ function barsOf(
 }
 
 function drawBar({ contender, proxyUs, redisUs }: Bar, y: number, scale: number): string {
-  const colour = contender.startsWith('weir') ? PROXY : RIVAL;
+  const colour = contender.startsWith('weir') ? INK.weir : INK.others;
   const total = (proxyUs + redisUs).toFixed(1);
   const end = LABEL + (proxyUs + redisUs) * scale;
   return [
     text({ x: 0, y: y + 12 }, TITLES[contender]),
-    box({ x: LABEL, y, width: proxyUs * scale, colour }),
-    box({ x: LABEL + proxyUs * scale, y, width: redisUs * scale, colour: REDIS }),
+    box({ x: LABEL, y, width: proxyUs * scale, height: BAR, colour }),
+    box({
+      x: LABEL + proxyUs * scale,
+      y,
+      width: redisUs * scale,
+      height: BAR,
+      colour: INK.redis,
+    }),
     text({ x: end + 6, y: y + 12 }, total),
   ].join('\n');
 }
 
 function legend(): string {
-  return [
-    box({ x: LABEL, y: 4, width: 12, colour: PROXY }),
-    text({ x: LABEL + 18, y: 16 }, 'Weir'),
-    box({ x: LABEL + 70, y: 4, width: 12, colour: RIVAL }),
-    text({ x: LABEL + 88, y: 16 }, 'others'),
-    box({ x: LABEL + 150, y: 4, width: 12, colour: REDIS }),
-    text({ x: LABEL + 168, y: 16 }, 'Redis'),
-  ].join('\n');
-}
-
-interface TextPlace {
-  readonly x: number;
-  readonly y: number;
-  readonly weight?: 'bold';
-}
-
-function text({ x, y, weight }: TextPlace, content: string): string {
-  const bold = weight === undefined ? '' : ` font-weight="${weight}"`;
-  return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="#1b1b1b"${bold}>${content}</text>`;
-}
-
-interface Box {
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly colour: string;
-}
-
-function box({ x, y, width, colour }: Box): string {
-  return `<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${width.toFixed(1)}" height="${String(BAR)}" fill="${colour}"/>`;
+  const marks = [
+    [0, INK.weir, 'Weir'],
+    [70, INK.others, 'others'],
+    [150, INK.redis, 'Redis'],
+  ] as const;
+  return marks
+    .flatMap(([x, colour, word]) => [
+      box({ x: LABEL + x, y: 4, width: 12, height: BAR, colour }),
+      text({ x: LABEL + x + 18, y: 16 }, word),
+    ])
+    .join('\n');
 }

@@ -1,9 +1,11 @@
 // Results as a person reads them in a terminal; docs/performance.md is written from the same rows.
 import process from 'node:process';
+import { ALGORITHMS, beyondBound, exactBound } from './accuracy.ts';
 import type { ContenderName } from './contender.ts';
 import { TITLES } from './contender.ts';
 import { addedMs, verdictOn } from './figures.ts';
 import type { Figure } from './figures.ts';
+import { fixed } from './markdown.ts';
 import type { Cell, PeersResult, Scenario } from './peers-result.ts';
 import { cellsOf, cpuUs, median } from './peers-result.ts';
 
@@ -34,14 +36,12 @@ export function loadRows(result: PeersResult, scenario: Scenario): readonly Row[
     const cells = cellsOf(result, contender, scenario);
     if (cells.length === 0) return [];
     const middle = (of: (cell: Cell) => number): number => median(cells.map(of));
-    const all = cells.map(cpuUs);
-    const spread = `${fixed(middle(cpuUs), 1)} (${fixed(Math.min(...all), 1)}..${fixed(Math.max(...all), 1)})`;
     return [
       {
         contender,
         cells: [
           TITLES[contender],
-          contender === 'direct' ? '–' : spread,
+          contender === 'direct' ? '–' : spread(cells.map(cpuUs)),
           fixed(
             middle(({ redisUs }) => redisUs),
             1,
@@ -107,10 +107,70 @@ export function printTable(result: PeersResult): void {
     print(`\n${SCENARIOS[scenario]}`, [LOAD_HEADING, ...rows]);
   }
   print('\nopen loop', [PACED_HEADING, ...pacedRows(result).map(({ cells }) => cells)]);
+  print('\nHTTP/2', [HTTP2_HEADING, ...http2Rows(result).map(({ cells }) => cells)]);
+  print('\ntwo instances, one limit', [
+    ACCURACY_HEADING,
+    ...accuracyRows(result).map(({ cells }) => cells),
+  ]);
 }
 
 export function printFigures(figures: readonly Figure[]): void {
   print('\nagainst the budget', [FIGURE_HEADING, ...figures.map(figureRow)]);
+}
+
+export const HTTP2_HEADING: readonly string[] = [
+  'contender',
+  'CPU µs (min..max)',
+  'of it Redis',
+  'requests/s',
+  'memory MB',
+];
+
+export function http2Rows({ http2 = [] }: PeersResult): readonly Row[] {
+  return [...Map.groupBy(http2, ({ contender }) => contender)].map(([contender, cells]) => ({
+    contender,
+    cells: [
+      TITLES[contender],
+      spread(cells.map(cpuUs)),
+      fixed(median(cells.map(({ redisUs }) => redisUs)), 1),
+      fixed(median(cells.map(({ perSecond }) => perSecond)), 0),
+      fixed(median(cells.map(({ residentMb }) => residentMb)), 0),
+    ],
+  }));
+}
+
+export const ACCURACY_HEADING: readonly string[] = [
+  'contender',
+  'algorithm',
+  'admitted',
+  'exact',
+  'beyond (+) or short (-)',
+  'its own promise',
+  'other answers',
+];
+
+export function accuracyRows({ accuracy = [] }: PeersResult): readonly Row[] {
+  const known = Object.entries(ALGORITHMS);
+  return known.flatMap(([name, { words, promised }]) => {
+    const cell = accuracy.find(({ contender }) => contender === name);
+    if (cell === undefined) return [];
+    const { least, most } = exactBound(cell);
+    const beyond = beyondBound(cell);
+    return [
+      {
+        contender: cell.contender,
+        cells: [
+          TITLES[cell.contender],
+          words,
+          String(cell.admitted),
+          least === most ? String(most) : `${String(least)} to ${String(most)}`,
+          beyond > 0 ? `+${String(beyond)}` : String(beyond),
+          `≤ ${String(promised(cell))}`,
+          String(cell.failed),
+        ],
+      },
+    ];
+  });
 }
 
 function contendersOf(result: PeersResult): readonly ContenderName[] {
@@ -128,8 +188,9 @@ function print(title: string, rows: readonly (readonly string[])[]): void {
   process.stdout.write(`${[title, ...lines].join('\n')}\n`);
 }
 
-function fixed(value: number, digits: number): string {
-  return Number.isNaN(value) ? '–' : value.toFixed(digits);
+function spread(values: readonly number[]): string {
+  const [middle, least, most] = [median(values), Math.min(...values), Math.max(...values)];
+  return `${fixed(middle, 1)} (${fixed(least, 1)}..${fixed(most, 1)})`;
 }
 
 function compact(value: number): string {

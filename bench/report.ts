@@ -2,23 +2,19 @@
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { format } from 'prettier';
+import { drawAccuracy } from './accuracy-picture.ts';
+import { budgetOf } from './budget.ts';
+import type { Results } from './budget.ts';
 import type { ContenderName } from './contender.ts';
 import { isMet, ofGoal, shown, type ControlResult } from './control/control-result.ts';
 import type { FaultsResult } from './faults-result.ts';
-import { figuresOf } from './figures.ts';
+import { table } from './markdown.ts';
 import type { MicroResult } from './micro-result.ts';
 import type { PeersResult } from './peers-result.ts';
+import { ACCURACY_PICTURE, PEERS_PICTURE, peersText } from './peers-text.ts';
 import type { ProfileResult } from './profile-result.ts';
 import { drawPeers } from './picture.ts';
-import {
-  FIGURE_HEADING,
-  LOAD_HEADING,
-  PACED_HEADING,
-  SCENARIOS,
-  figureRow,
-  loadRows,
-  pacedRows,
-} from './printout.ts';
+import { FIGURE_HEADING, figureRow, loadRows } from './printout.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const docs = path.join(root, 'docs');
@@ -35,25 +31,28 @@ export async function keep(file: string, result: object): Promise<void> {
 }
 
 export async function writeReport(): Promise<void> {
-  const { markdown, picture } = await composeReport();
+  const { markdown, pictures } = await composeReport();
   await mkdir(docs, { recursive: true });
   await writeFile(path.join(docs, 'performance.md'), markdown);
-  if (picture !== undefined) await writeFile(path.join(docs, 'performance.svg'), picture);
+  for (const [name, svg] of Object.entries(pictures)) await writeFile(path.join(docs, name), svg);
 }
 
 export interface Report {
   readonly markdown: string;
-  /** SVG; undefined while there are no results of bench:peers. */
-  readonly picture: string | undefined;
+  /** SVG by the name of its file beside the report; none of what was never measured. */
+  readonly pictures: Readonly<Record<string, string>>;
 }
 
 /** The report of the newest results. */
 export async function composeReport(): Promise<Report> {
-  const peers = await newest<PeersResult>(/^peers-.*\.json$/);
+  const measured: Results = {
+    peers: await newest<PeersResult>(/^peers-.*\.json$/),
+    control: await newest<ControlResult>(/^control\.json$/),
+  };
+  const { peers, control } = measured;
   const micro = await newest<MicroResult>(/^micro\.json$/);
   const profile = await newest<ProfileResult>(/^profile\.json$/);
   const faults = await newest<FaultsResult>(/^faults\.json$/);
-  const control = await newest<ControlResult>(/^control\.json$/);
   const text = [
     '# Performance',
     '',
@@ -61,6 +60,7 @@ export async function composeReport(): Promise<Report> {
     '`npm run bench:micro -- --record`, `npm run bench:profile`, `npm run bench:faults` and `npm run bench:control`',
     'measure again.',
     '',
+    ...budgetText(measured),
     ...(peers === undefined ? [] : peersText(peers)),
     ...(profile === undefined ? [] : profileText(profile)),
     ...(faults === undefined ? [] : faultsText(faults)),
@@ -69,7 +69,7 @@ export async function composeReport(): Promise<Report> {
   ];
   return {
     markdown: await format(text.join('\n'), { parser: 'markdown' }),
-    picture: peers === undefined ? undefined : drawPeers(peers, proxiesOf(peers)),
+    pictures: picturesOf(measured),
   };
 }
 
@@ -79,39 +79,22 @@ function proxiesOf(peers: PeersResult): readonly ContenderName[] {
     .filter((name) => name !== 'direct');
 }
 
-function peersText(result: PeersResult): string[] {
-  const { machine } = result;
-  const quiet = result.isQuiet
-    ? 'Nobody else was at work on the machine.'
-    : `**The machine was not quiet**: ${(100 * result.busyShare).toFixed(0)} % of it were busy with other work just before. Ratios hold within their spread; latencies do not.`;
+function picturesOf({ peers }: Results): Readonly<Record<string, string>> {
+  const accuracy = peers?.accuracy ?? [];
+  return {
+    ...(peers === undefined ? {} : { [PEERS_PICTURE]: drawPeers(peers, proxiesOf(peers)) }),
+    ...(accuracy.length === 0 ? {} : { [ACCURACY_PICTURE]: drawAccuracy(accuracy) }),
+  };
+}
+
+function budgetText(results: Results): string[] {
+  const rows = budgetOf(results).map(({ figure, by }) => [...figureRow(figure), by]);
   return [
-    '## Against what people would use instead',
+    '## The budget',
     '',
-    '![Processor time per request](performance.svg)',
+    'Every figure that has a goal, and where a release depends on it a gate. The sidecar is the installed bundle. Ratios are between contenders of one round of one run, and medians of those over the rounds; absolute times of other machines are not comparable.',
     '',
-    `${result.at.slice(0, 10)}, ${machine.processor}, ${String(machine.cores)} cores, ${String(machine.memoryGiB)} GiB, Linux ${machine.kernel}, Node ${machine.node}. ${quiet}`,
-    '',
-    `Everybody in one run, in turns, ${String(result.rounds)} rounds of ${String(result.seconds)} s: the same upstream (nginx, 1 kB), the same Redis, the same load (wrk, 32 connections). Proxy and Redis share one core, load and upstream the other. CPU is user and system time of all processes of a contender and of Redis, per answered request. Cells are medians over the rounds.`,
-    '',
-    ...(['hot', 'many', 'refused'] as const).flatMap((scenario) => [
-      `### ${SCENARIOS[scenario]}`,
-      '',
-      ...table([LOAD_HEADING, ...loadRows(result, scenario).map(({ cells }) => cells)]),
-      '',
-    ]),
-    '### Latency in an open loop',
-    '',
-    'Requests leave at a fixed rate whether or not earlier ones were answered. *Added* is the difference to the same rate without a proxy.',
-    '',
-    ...table([PACED_HEADING, ...pacedRows(result).map(({ cells }) => cells)]),
-    '',
-    '### The budget',
-    '',
-    `The sidecar is the installed bundle. Ratios are medians of the ratios within a round.`,
-    '',
-    ...table([FIGURE_HEADING, ...figuresOf(result).map(figureRow)]),
-    '',
-    ...result.absent.map((absent) => `- absent in this run: ${absent}`),
+    ...table([[...FIGURE_HEADING, 'measured by'], ...rows]),
     '',
   ];
 }
@@ -186,12 +169,6 @@ function microText({ at, benches }: MicroResult): string[] {
     ...table([['operation', 'ns'], ...rows]),
     '',
   ];
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const line = (row: readonly string[]): string => `| ${row.join(' | ')} |`;
-  const [heading = [], ...body] = rows;
-  return [line(heading), line(heading.map(() => '---')), ...body.map(line)];
 }
 
 /** The last file by name, hence by date; undefined when there is none. */

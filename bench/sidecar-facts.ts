@@ -1,11 +1,11 @@
 // What the budget says about the sidecar alone: memory, start, and one bucket under many connections.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stage } from './contenders.ts';
-import { contender } from './contenders.ts';
+import { contender } from './contender.ts';
 import type { Meter } from './meter.ts';
 import type { SidecarFacts } from './peers-result.ts';
 import { residentMb } from './pinned-process.ts';
 import { EXACT_CAPACITY, startSidecar, writePolicy } from './sidecar.ts';
+import type { Stage } from './stage.ts';
 
 const STARTS = 5;
 /** Long enough for what a start leaves to settle. */

@@ -4,6 +4,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
 import { promisify } from 'node:util';
+import type { Limit } from './contender.ts';
+import { NO_LIMIT } from './contender.ts';
 import { PROXY_CORE, PinnedProcess } from './pinned-process.ts';
 
 const root = path.join(import.meta.dirname, '..');
@@ -81,13 +83,22 @@ function portOf(ready: unknown, field: 'listen' | 'admin'): number {
   return port;
 }
 
-/**
- * A policy that never refuses, except the key `deny`, which is over its limit after one request. `others` rules look at
- * other paths, so that one rule of `others + 1` applies.
- */
-export async function writePolicy(folder: string, name: string, others = 0): Promise<string> {
+/** What a policy says beside the limits of single keys. */
+export interface PolicyOptions {
+  /** Rules that look at other paths, so that one rule of one more applies. */
+  readonly otherRules?: number;
+  /** Of each key but `deny` and `exact`; none unless given. */
+  readonly limit?: Limit;
+}
+
+/** A policy that refuses the key `deny` after one request. Returns its path. */
+export async function writePolicy(
+  folder: string,
+  name: string,
+  { otherRules = 0, limit = NO_LIMIT }: PolicyOptions = {},
+): Promise<string> {
   const file = path.join(folder, `${name}.yaml`);
-  const rules = Array.from({ length: others }, (_, i) => [
+  const rules = Array.from({ length: otherRules }, (_, i) => [
     `    - name: other-${String(i)}`,
     `      match: [{methods: [POST], path: {type: Prefix, value: /other-${String(i)}/}}]`,
     '      key: [{header: {name: X-Api-Key}}]',
@@ -110,7 +121,7 @@ export async function writePolicy(folder: string, name: string, others = 0): Pro
     '          match: [{headers: [{name: X-Api-Key, value: exact}]}]',
     `          buckets: [{capacity: ${String(EXACT_CAPACITY)}, refill: {tokens: ${String(EXACT_CAPACITY)}, every: 300d}}]`,
     '        - name: allowed',
-    '          buckets: [{capacity: 100000000, refill: {tokens: 100000000, every: 1s}}]',
+    `          buckets: [{capacity: ${String(limit.capacity)}, refill: {tokens: ${String(limit.perSecond)}, every: 1s}}]`,
     ...rules.flat(),
   ];
   await writeFile(file, `${text.join('\n')}\n`);

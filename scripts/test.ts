@@ -11,7 +11,7 @@ const root = path.join(import.meta.dirname, '..');
 const raw = path.join(root, 'coverage', 'raw');
 
 const SUITES = [
-  '{contract,crds,sidecar,operator,cli,scripts}/**/*.test.ts',
+  '{contract,crds,sidecar,operator,cli,scripts,bench}/**/*.test.ts',
   'test/{conformance,property,integration,regression,docs}/**/*.test.ts',
 ];
 

@@ -5,8 +5,9 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { figuresOf, verdictOn } from '../../bench/figures.ts';
 import type { Figure, FigureVerdict } from '../../bench/figures.ts';
+import type { AccuracyCell } from '../../bench/accuracy.ts';
 import type { ContenderName } from '../../bench/contender.ts';
-import type { Cell, PeersResult, Scenario } from '../../bench/peers-result.ts';
+import type { Cell, Http2Cell, PeersResult, Scenario } from '../../bench/peers-result.ts';
 import { median } from '../../bench/peers-result.ts';
 import { composeReport } from '../../bench/report.ts';
 
@@ -14,10 +15,12 @@ const docs = path.join(import.meta.dirname, '..', '..', 'docs');
 
 describe('docs/performance.md', () => {
   it('is written from the newest results', async () => {
-    const { markdown, picture } = await composeReport();
+    const { markdown, pictures } = await composeReport();
 
     assert.equal(await readFile(path.join(docs, 'performance.md'), 'utf8'), markdown);
-    assert.equal(await readFile(path.join(docs, 'performance.svg'), 'utf8'), picture);
+    for (const [name, svg] of Object.entries(pictures)) {
+      assert.equal(await readFile(path.join(docs, name), 'utf8'), svg);
+    }
   });
 });
 
@@ -31,7 +34,7 @@ describe('a figure', () => {
     'meets its gate at the bound': [{ value: 0.7, ...gated }, 'gate met'],
     'misses its gate past it': [{ value: 0.71, ...gated }, 'gate missed'],
     'without a gate misses its goal only': [{ value: 9, goal: 0.5 }, 'goal missed'],
-    'that could not be measured is no miss': [{ value: NaN, ...gated }, 'not measured'],
+    'that could not be measured is absent, no miss': [{ value: NaN, ...gated }, 'absent'],
   };
   for (const [claim, [figure, verdict]] of Object.entries(verdicts)) {
     it(claim, () => {
@@ -65,6 +68,30 @@ describe('figures of a run', () => {
     );
   });
 
+  it('compare over HTTP/2 within each round, and are absent until both speak it', () => {
+    const what = "CPU per request over HTTP/2 without TLS, against Envoy's local limit";
+    const own = http2Cell('weir-http2', { proxyUs: 20, redisUs: 5 });
+    const theirs = http2Cell('envoy-local-http2', { proxyUs: 50, redisUs: 0 });
+
+    assert.equal(valueOf({ ...resultOf([]), http2: [own, theirs] }, what), 0.5);
+    assert.equal(valueOf({ ...resultOf([]), http2: [theirs] }, what), NaN);
+    assert.equal(valueOf(resultOf([]), what), NaN);
+  });
+
+  it('count admissions of two instances beyond their limit and short of it alike', () => {
+    const what =
+      'requests admitted beyond or short of one limit, two instances, 20 s at 4 times the limit';
+    const admitting = (admitted: number): PeersResult => ({
+      ...resultOf([]),
+      accuracy: [accuracyCell(admitted)],
+    });
+
+    assert.equal(valueOf(admitting(60), what), 0);
+    assert.equal(valueOf(admitting(62), what), 2);
+    assert.equal(valueOf(admitting(57), what), 3);
+    assert.equal(valueOf(resultOf([]), what), NaN);
+  });
+
   it('count admissions beyond one bucket and short of it alike', () => {
     const what = 'requests admitted beyond or short of one bucket, 64 connections';
 
@@ -94,6 +121,24 @@ function cell(
 ): Cell {
   const load = { requests: 1, refused: 0, perSecond: 1, p50Ms: 1, p99Ms: 1 };
   return { contender, scenario, round, ...load, ...cost, redisCalls: 0, residentMb: 1 };
+}
+
+function http2Cell(
+  contender: ContenderName,
+  cost: Pick<Http2Cell, 'proxyUs' | 'redisUs'>,
+): Http2Cell {
+  const load = { requests: 1, refused: 0, perSecond: 1 };
+  return { contender, round: 1, ...load, ...cost, redisCalls: 0, residentMb: 1 };
+}
+
+/** A burst of 50 and one second of 10: 60 are exact. */
+function accuracyCell(admitted: number): AccuracyCell {
+  return {
+    contender: 'weir',
+    limit: { capacity: 50, perSecond: 10 },
+    ...{ sent: 100, admitted, refused: 100 - admitted, failed: 0 },
+    ...{ firstSentMs: 0, firstAnsweredMs: 0, lastSentMs: 1_000, lastAnsweredMs: 1_000 },
+  };
 }
 
 function resultOf(cells: readonly Cell[], { admitted = 5_000 } = {}): PeersResult {
