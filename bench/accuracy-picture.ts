@@ -8,7 +8,7 @@ const WIDTH = 760;
 const LABEL = 210;
 const BAR = 16;
 const GAP = 8;
-const TOP = 34;
+const TOP = 48;
 
 /** An SVG; one cell per contender, in the order of the bars. */
 export function drawAccuracy(cells: readonly AccuracyCell[]): string {

@@ -4,10 +4,13 @@ import type { ControlResult } from './control/control-result.ts';
 import type { Figure } from './figures.ts';
 import { figuresOf } from './figures.ts';
 import type { PeersResult } from './peers-result.ts';
+import { scaleFiguresOf } from './scale/scale-figures.ts';
+import type { ScaleResult } from './scale/scale-result.ts';
 
 /** The newest result of each command; undefined while it was never run. */
 export interface Results {
   readonly peers: PeersResult | undefined;
+  readonly scale: ScaleResult | undefined;
   readonly control: ControlResult | undefined;
 }
 
@@ -17,11 +20,12 @@ export interface BudgetLine {
   readonly by: string;
 }
 
-export function budgetOf({ peers, control }: Results): readonly BudgetLine[] {
+export function budgetOf({ peers, scale, control }: Results): readonly BudgetLine[] {
   const by = (command: string, figures: readonly Figure[]): BudgetLine[] =>
     figures.map((figure) => ({ figure, by: command }));
   return [
     ...by('bench:peers', peers === undefined ? [] : figuresOf(peers)),
+    ...by('bench:scale', scale === undefined ? [] : scaleFiguresOf(scale)),
     ...by('bench:control', control === undefined ? [] : controlFiguresOf(control)),
   ];
 }

@@ -24,6 +24,8 @@ export interface OpenLoopOptions {
   readonly keys: readonly string[];
   /** `/` unless given. */
   readonly path?: string;
+  /** How many leave together for one port; 1 unless given. */
+  readonly burst?: number;
 }
 
 export interface OpenLoopResult {
@@ -61,14 +63,16 @@ class OpenLoop {
   }
 
   async run(): Promise<OpenLoopResult> {
-    const { perSecond, seconds } = this.#options;
+    const { perSecond, seconds, burst = 1 } = this.#options;
     const total = perSecond * (seconds + WARM_UP_MS / 1_000);
     await new Promise<void>((resolve) => {
       let due = 0;
       const timer = setInterval(() => {
         const now = performance.now();
-        const target = Math.min(total, Math.floor(((now - this.#start) * perSecond) / 1_000));
-        for (; due < target; due += 1) this.#send(due, now);
+        const bursts = Math.floor(((now - this.#start) * perSecond) / (1_000 * burst));
+        for (const target = Math.min(total, bursts * burst); due < target; due += 1) {
+          this.#send(due, now);
+        }
         if (due < total) return;
         clearInterval(timer);
         setTimeout(resolve, PATIENCE_MS);
@@ -92,7 +96,8 @@ class OpenLoop {
   }
 
   #send(index: number, now: number): void {
-    const target = this.#targets[index % this.#targets.length];
+    const { burst = 1 } = this.#options;
+    const target = this.#targets[Math.floor(index / burst) % this.#targets.length];
     const request = target?.requests[index % target.requests.length];
     const lane = target?.idle.pop();
     if (this.#isCounted(now)) this.#sent += 1;

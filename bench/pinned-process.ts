@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -138,6 +138,18 @@ export async function residentMb(id: number): Promise<number> {
     kilobytes += Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0);
   }
   return (kilobytes * 1_024) / 1e6;
+}
+
+/** Lets `highWaterMb` begin anew with what is resident now. */
+export async function resetHighWater(id: number): Promise<void> {
+  // proc(5), clear_refs: 5 sets the peak resident set size to the current one.
+  await writeFile(`/proc/${String(id)}/clear_refs`, '5');
+}
+
+/** The most that was resident of one process since `resetHighWater`, in MB (10^6 bytes). */
+export async function highWaterMb(id: number): Promise<number> {
+  const status = await content(`/proc/${String(id)}/status`);
+  return (Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? NaN) * 1_024) / 1e6;
 }
 
 async function family(id: number): Promise<number[]> {

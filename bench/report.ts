@@ -15,6 +15,9 @@ import { ACCURACY_PICTURE, PEERS_PICTURE, peersText } from './peers-text.ts';
 import type { ProfileResult } from './profile-result.ts';
 import { drawPeers } from './picture.ts';
 import { FIGURE_HEADING, figureRow, loadRows } from './printout.ts';
+import { drawScale } from './scale/scale-picture.ts';
+import type { ScaleResult } from './scale/scale-result.ts';
+import { SCALE_PICTURE, scaleText } from './scale/scale-text.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const docs = path.join(root, 'docs');
@@ -47,9 +50,10 @@ export interface Report {
 export async function composeReport(): Promise<Report> {
   const measured: Results = {
     peers: await newest<PeersResult>(/^peers-.*\.json$/),
+    scale: await newest<ScaleResult>(/^scale\.json$/),
     control: await newest<ControlResult>(/^control\.json$/),
   };
-  const { peers, control } = measured;
+  const { peers, scale, control } = measured;
   const micro = await newest<MicroResult>(/^micro\.json$/);
   const profile = await newest<ProfileResult>(/^profile\.json$/);
   const faults = await newest<FaultsResult>(/^faults\.json$/);
@@ -57,11 +61,12 @@ export async function composeReport(): Promise<Report> {
     '# Performance',
     '',
     'Written by `node bench/report.ts` from the newest results in `bench/results/`. `npm run bench:peers`,',
-    '`npm run bench:micro -- --record`, `npm run bench:profile`, `npm run bench:faults` and `npm run bench:control`',
-    'measure again.',
+    '`npm run bench:scale`, `npm run bench:micro -- --record`, `npm run bench:profile`, `npm run bench:faults` and',
+    '`npm run bench:control` measure again.',
     '',
     ...budgetText(measured),
     ...(peers === undefined ? [] : peersText(peers)),
+    ...(scale === undefined ? [] : scaleText(scale)),
     ...(profile === undefined ? [] : profileText(profile)),
     ...(faults === undefined ? [] : faultsText(faults)),
     ...(control === undefined ? [] : controlText(control)),
@@ -79,11 +84,12 @@ function proxiesOf(peers: PeersResult): readonly ContenderName[] {
     .filter((name) => name !== 'direct');
 }
 
-function picturesOf({ peers }: Results): Readonly<Record<string, string>> {
+function picturesOf({ peers, scale }: Results): Readonly<Record<string, string>> {
   const accuracy = peers?.accuracy ?? [];
   return {
     ...(peers === undefined ? {} : { [PEERS_PICTURE]: drawPeers(peers, proxiesOf(peers)) }),
     ...(accuracy.length === 0 ? {} : { [ACCURACY_PICTURE]: drawAccuracy(accuracy) }),
+    ...(scale === undefined ? {} : { [SCALE_PICTURE]: drawScale(scale) }),
   };
 }
 
