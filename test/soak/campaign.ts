@@ -9,6 +9,7 @@ import type { ProcessFacts } from './facts-preload.ts';
 import { Ledger } from './ledger.ts';
 import { limitsFor, soakPolicies, tokensTaken } from './soak-policies.ts';
 import type { RuleName } from './soak-policies.ts';
+import { SoakHttp2Upstream } from './soak-http2.ts';
 import { SoakUpstream } from './soak-upstream.ts';
 import { SoakedSidecar } from './soaked-sidecar.ts';
 import { visits } from './visits.ts';
@@ -18,8 +19,8 @@ import type { Visitor } from './visits.ts';
 const CLIENTS = 16;
 /** What a visit takes from a bucket at most: a priced request, 9 and 5 afterwards. */
 const MOST_TOKENS_A_VISIT = 14;
-/** Nothing lingers for longer than a few seconds. */
-const QUIET_MS = 30_000;
+/** What lingers for longest is an unused connection of HTTP/2 to the application, half a minute. */
+const QUIET_MS = 45_000;
 
 export interface SoakOptions {
   readonly minutes: number;
@@ -80,7 +81,10 @@ const ZEROS = [
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   await using redis = await openRedisServer();
   await using upstream = await SoakUpstream.open();
-  await using sidecar = await openSidecar(options, { redis, upstream });
+  await using http2 = await SoakHttp2Upstream.open((id) => {
+    upstream.note(id);
+  });
+  await using sidecar = await openSidecar(options, { redis, upstream, http2 });
   const world = { upstream, sidecar, ledger: new Ledger(options.onSurprise) };
   await visitOnce(world);
   const before = await restOf(sidecar);
@@ -116,7 +120,15 @@ interface World {
 
 async function openSidecar(
   { minutes, upstreamTimeoutSeconds }: SoakOptions,
-  { redis, upstream }: { readonly redis: RedisServer; readonly upstream: SoakUpstream },
+  {
+    redis,
+    upstream,
+    http2,
+  }: {
+    readonly redis: RedisServer;
+    readonly upstream: SoakUpstream;
+    readonly http2: SoakHttp2Upstream;
+  },
 ): Promise<SoakedSidecar> {
   const dead = await closedPort();
   return SoakedSidecar.open({
@@ -128,18 +140,19 @@ async function openSidecar(
       // A busy machine must not be taken for a store that is away.
       ...['--deadline', '20s'],
       ...['--listen', '127.0.0.1:0', '--upstream', `127.0.0.1:${String(dead)}`],
+      ...['--listen', '127.0.0.1:0', '--upstream', `127.0.0.1:${String(http2.port)}`],
     ],
   });
 }
 
 function visitorOf({ upstream, sidecar, ledger }: World, client: string, seed: number): Visitor {
-  const [port = 0, deadPort = 0] = sidecar.process.ports;
+  const [port = 0, deadPort = 0, http2Port = 0] = sidecar.process.ports;
   let ids = 0;
   return {
-    ...{ upstream, ledger, port, deadPort, client, random: randomFrom(seed) },
+    ...{ upstream, ledger, port, deadPort, http2Port, client, random: randomFrom(seed) },
     newId: () => {
       ids += 1;
-      return `${client}-${String(ids)}`;
+      return `${client}-${String(seed)}-${String(ids)}`;
     },
   };
 }
@@ -169,7 +182,6 @@ async function keepVisiting(
     const visitor = visitorOf(world, name, Math.floor(random() * 2 ** 31));
     await makeVisit(world.ledger, chosenVisit(random()), {
       ...visitor,
-      newId: () => `${name}-${String(n)}`,
     });
     // Whoever is late does not catch up: a stalled machine must not be followed by a flood.
     dueAt = Math.max(dueAt + everyMs, performance.now());
@@ -239,11 +251,11 @@ async function lookedAt(sidecar: SoakedSidecar): Promise<Rest> {
   };
 }
 
-/** Before there is anything to compare with: only the store’s connection and the listeners are left. */
+/** Before there is anything to compare with: besides listeners the store’s connection and one of HTTP/2 are left. */
 function isAtRest(rest: Rest, before: Rest | undefined): boolean {
   const { facts, descriptors, connections, tunnels } = rest;
   if (connections > 0 || tunnels > 0) return false;
-  if (before === undefined) return (facts.resources['TCPSocketWrap'] ?? 0) <= 1;
+  if (before === undefined) return (facts.resources['TCPSocketWrap'] ?? 0) <= 2;
   return descriptors <= before.descriptors && hasNoMore(facts.resources, before.facts.resources);
 }
 

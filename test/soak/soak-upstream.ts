@@ -113,8 +113,12 @@ export class SoakUpstream implements AsyncDisposable {
   }
 
   #note(request: IncomingMessage): void {
+    this.note(String(request.headers['x-id'] ?? ''));
+  }
+
+  /** A request with that `X-Id` has come. */
+  note(id: string): void {
     this.seen += 1;
-    const id = String(request.headers['x-id'] ?? '');
     this.#waiting.get(id)?.();
     this.#waiting.delete(id);
   }

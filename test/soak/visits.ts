@@ -1,8 +1,10 @@
 // What a client of a soak does on one visit: requests of every kind, and every way of leaving in the middle. Each visit
 // enters into the ledger what the sidecar has to have counted for it.
 import assert from 'node:assert/strict';
+import type { ClientHttp2Stream } from 'node:http2';
 import { RawSocket } from '../support/raw-socket.ts';
 import type { Ledger } from './ledger.ts';
+import { SoakHttp2Client } from './soak-http2.ts';
 import type { SoakUpstream } from './soak-upstream.ts';
 
 export interface Visitor {
@@ -14,6 +16,8 @@ export interface Visitor {
   readonly port: number;
   /** Listener in front of a port that nothing listens on. */
   readonly deadPort: number;
+  /** Listener in front of the application's HTTP/2. */
+  readonly http2Port: number;
   /** Value of `X-Client`: whose buckets are charged. */
   readonly client: string;
   /** An `X-Id` that nobody had before. */
@@ -54,6 +58,9 @@ export const visits: Readonly<Record<string, readonly [weight: number, visit: Vi
   'gone in an upload': [5, goneInUpload],
   'gone in a response': [5, goneInResponse],
   'gone in a tunnel': [4, goneInTunnel],
+  'HTTP/2 requests': [4, http2Requests],
+  'gone in streams of HTTP/2': [4, goneInStreams],
+  'gone from HTTP/2': [3, goneFromHttp2],
 };
 
 function head(visitor: Visitor, line: string, fields = ''): string {
@@ -283,6 +290,43 @@ async function goneInTunnel(visitor: Visitor): Promise<void> {
   client.send('e'.repeat(1_000));
   if (visitor.random() < 0.5) client.reset();
   else await client[Symbol.asyncDispose]();
+}
+
+async function http2Requests(visitor: Visitor): Promise<void> {
+  await using client = new SoakHttp2Client(visitor.http2Port);
+  const asked = Array.from({ length: 1 + below(visitor, 5) }, async () => {
+    const status = await client.get('/plain/ok', { 'x-client': visitor.client });
+    visitor.ledger.admit();
+    assert.equal(status, 200);
+  });
+  await Promise.all(asked);
+}
+
+async function goneInStreams(visitor: Visitor): Promise<void> {
+  await using client = new SoakHttp2Client(visitor.http2Port);
+  const streams = await Promise.all([1, 2, 3].map(() => abandonedStream(visitor, client)));
+  for (const stream of streams) client.cancel(stream);
+  const status = await client.get('/plain/ok', { 'x-client': visitor.client });
+  visitor.ledger.admit();
+  assert.equal(status, 200);
+}
+
+async function goneFromHttp2(visitor: Visitor): Promise<void> {
+  await using client = new SoakHttp2Client(visitor.http2Port);
+  await Promise.all([1, 2].map(() => abandonedStream(visitor, client)));
+}
+
+/** A request that the application has and does not answer. */
+async function abandonedStream(
+  visitor: Visitor,
+  client: SoakHttp2Client,
+): Promise<ClientHttp2Stream> {
+  const id = visitor.newId();
+  const seen = visitor.upstream.sees(id);
+  const stream = client.begin('/aborted/never', { 'x-client': visitor.client, 'x-id': id });
+  await seen;
+  visitor.ledger.abandoned += 1;
+  return stream;
 }
 
 async function sendAndLeave(client: RawSocket, text: string, afterMs = 0): Promise<void> {
