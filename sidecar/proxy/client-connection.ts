@@ -183,9 +183,8 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     }
     this.#dropPending();
     if (outcome === 'refused') {
-      this.#context.counters.headsRefused += 1;
       if (head.refusal === 'http2-preface') this.#onHttp2Preface();
-      else this.refuse(head.refusal);
+      else this.#refuseHead(head.refusal);
       return;
     }
     const following = head.text.length - head.end;
@@ -280,6 +279,11 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     if (held === undefined) return;
     body.take(held);
     if (body.done && body.end < held.length) this.#held = held.subarray(body.end);
+  }
+
+  #refuseHead(reason: RefusalReason): void {
+    this.#context.counters.headsRefused += 1;
+    this.refuse(reason);
   }
 
   /** Answers a request that the engine refused. */

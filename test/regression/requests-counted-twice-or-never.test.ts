@@ -1,6 +1,8 @@
 // Report: the verdicts of weir_requests_total did not add up to the requests. One whose body was refused counted as
 // allowed and as an error; one whose client went while the store was asked counted nowhere, but was charged.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type IncomingHttpHeaders } from 'node:http2';
 import { describe, it } from 'node:test';
 import { RawSocket } from '../support/raw-socket.ts';
 import { eventually, openRedisServer } from '../support/redis.ts';
@@ -36,6 +38,22 @@ describe('the verdicts of weir_requests_total', () => {
     assert.equal((await client.response()).status, 400);
     assert.deepEqual(await verdicts(sidecar), [1, 0, 0, 0, 0]);
     assert.equal(await sidecar.metric('weir_refusals_total', '{reason="chunk-size"}'), 1);
+  });
+
+  it('count a refused request of HTTP/2 once, as an error', async () => {
+    await using upstream = await AnsweringUpstream.open('');
+    await using sidecar = await SidecarProcess.open({
+      files: { 'all.yaml': POLICY },
+      upstreamPort: upstream.port,
+    });
+    const session = connect(`http://127.0.0.1:${String(sidecar.port)}`);
+
+    const refused = session.request({ ':method': 'CONNECT', ':authority': 'a.example:443' });
+    const [fields] = (await once(refused, 'response')) as [IncomingHttpHeaders];
+    session.destroy();
+
+    assert.equal(fields[':status'], 501);
+    assert.deepEqual(await verdicts(sidecar), [0, 0, 0, 1, 0]);
   });
 
   it('count a request whose client goes while a frozen store is asked', async () => {

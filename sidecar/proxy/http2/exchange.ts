@@ -113,6 +113,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   refuse(): void {
     const { refusal } = this.#request;
     if (refusal === undefined) return;
+    this.#context.counters.headsRefused += 1;
     this.#context.counters.countRefusal(refusal);
     if (refusal === 'malformed') this.#end(PROTOCOL_ERROR);
     else this.#answer(refusalAnswer(refusal));
