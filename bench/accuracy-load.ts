@@ -6,8 +6,8 @@ import type { AccuracyCounts } from './accuracy.ts';
 import type { LaneAnswer } from './lane.ts';
 import { Lane, requestText } from './lane.ts';
 
-/** Per instance: an answer may take a third of a second at a hundred requests a second. */
-const CONNECTIONS = 32;
+/** Per instance: answers may take two and a half seconds at a hundred requests a second. */
+const CONNECTIONS = 256;
 /** A rate is kept by sending what is due every millisecond. */
 const TICK_MS = 1;
 /** For the last answers. */
@@ -72,9 +72,9 @@ async function run({ ports, perSecond, seconds, key }: Load): Promise<AccuracyCo
     for (; due < target; due += 1) {
       const instance = targets[due % targets.length];
       const lane = instance?.idle.pop();
-      if (instance === undefined || lane === undefined) throw new Error('no connection is free');
       tally.note();
-      lane.send(instance.request);
+      // Without a free connection the request is one of those that were never answered.
+      if (instance !== undefined && lane !== undefined) lane.send(instance.request);
     }
     await delay(TICK_MS);
   }

@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import process from 'node:process';
 import { openRedisServer } from '../test/support/redis.ts';
 import type { Limit } from './contender.ts';
 import { NO_LIMIT } from './contender.ts';
@@ -22,8 +23,12 @@ export interface Stage {
   readonly limit: Limit;
 }
 
+/** Each process of a run listens for the end of this one, to end with it: more than Node takes for a leak. */
+const MOST_PROCESSES = 64;
+
 /** Everything ends with `stack`. */
 export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
+  process.setMaxListeners(MOST_PROCESSES);
   const folder = await mkdtemp(path.join(tmpdir(), 'weir-bench-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const [upstream, http2Upstream] = [await freePort(), await freePort()];

@@ -16,7 +16,7 @@ export interface RulesCell extends LoadResult, Cost {
   readonly round: number;
 }
 
-/** Distinct keys in turns, each of them used at least once. */
+/** Distinct keys in turns; fewer requests than keys tell that the machine was too slow to use each. */
 export interface KeysCell extends LoadResult, Cost {
   readonly keys: number;
 }

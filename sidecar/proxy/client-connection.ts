@@ -213,7 +213,7 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
   // HTTP/2 by prior knowledge (RFC 9113 §3.3), only as the first thing a client says. `head.text` holds all that came.
   #onHttp2Preface(): void {
     if (this.#hasServed || this.head.start > 0) {
-      this.refuse('http2-preface');
+      this.#refuseHead('http2-preface');
       return;
     }
     const bytes = Buffer.from(this.head.text, 'latin1');

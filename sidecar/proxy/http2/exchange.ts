@@ -112,9 +112,10 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   /** Answers a request that is not served for what it is. */
   refuse(): void {
     const { refusal } = this.#request;
+    const { counters } = this.#context;
     if (refusal === undefined) return;
-    this.#context.counters.headsRefused += 1;
-    this.#context.counters.countRefusal(refusal);
+    counters.headsRefused += 1;
+    counters.countRefusal(refusal);
     if (refusal === 'malformed') this.#end(PROTOCOL_ERROR);
     else this.#answer(refusalAnswer(refusal));
   }
@@ -327,7 +328,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
       this.#resetWhenSent();
       return;
     }
-    this.#noteFailure(failure ?? 'reset');
+    this.#context.counters.upstreamErrors[failure ?? 'reset'] += 1;
     this.#end(failure === undefined ? code : INTERNAL_ERROR);
   }
 
@@ -338,7 +339,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
       this.#context.counters.upstreamRetries += 1;
       this.#forward(this.#connection.upstreams.take());
     } else if (failure === undefined) {
-      this.#noteFailure('reset');
+      this.#context.counters.upstreamErrors.reset += 1;
       this.#end(code === NO_ERROR ? INTERNAL_ERROR : code);
     } else this.#failWith(failure);
   }
@@ -352,13 +353,9 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     return isStale && this.#request.isIdempotent;
   }
 
-  #noteFailure(kind: UpstreamErrorKind): void {
-    this.#context.counters.upstreamErrors[kind] += 1;
-  }
-
   #failWith(kind: UpstreamErrorKind): void {
     const spokeHttp2 = this.#upstream?.endpoint.peer.isTold === true || kind === 'connect';
-    this.#noteFailure(kind);
+    this.#context.counters.upstreamErrors[kind] += 1;
     this.#dropUpstream(kind === 'bad-response' ? PROTOCOL_ERROR : CANCEL);
     if (this.#state === 'responding') this.#end(INTERNAL_ERROR);
     else this.#answer(spokeHttp2 ? upstreamFailureAnswer(kind) : ownAnswers['upstream-not-http2']);
