@@ -37,11 +37,8 @@ export class Http2HopFields {
   /** The fields of a request for the application. */
   request(request: Http2Request): readonly Field[] {
     const out: Field[] = [];
-    let seen = 0;
-    for (const [at, field] of request.fields.entries()) {
-      seen |= bitOf(field.kind);
-      out.push(this.#isLast(request, at) ? this.#appended(request, field) : field);
-    }
+    const seen = copyInto(out, request.fields, 0);
+    if ((seen & GROWING_BITS) !== 0) this.#grow(out, request);
     if ((seen & bitOf(X_FORWARDED_FOR)) === 0) out.push(this.#for);
     if ((seen & bitOf(X_FORWARDED_PROTO)) === 0) out.push(this.#proto);
     if ((seen & bitOf(X_FORWARDED_HOST)) === 0) out.push(this.#forwardedHost(request.host));
@@ -49,12 +46,16 @@ export class Http2HopFields {
     return out;
   }
 
-  /** Whether it is a line that grows: a list in several lines does at its last one (RFC 9110 §5.3). */
-  #isLast({ fields }: Http2Request, at: number): boolean {
-    const kind = fields[at]?.kind ?? 0;
-    if (kind !== X_FORWARDED_FOR && kind !== FORWARDED) return false;
-    for (let i = at + 1; i < fields.length; i += 1) if (fields[i]?.kind === kind) return false;
-    return true;
+  /** A list in several lines grows at its last one (RFC 9110 §5.3). */
+  #grow(out: Field[], request: Http2Request): void {
+    let grown = 0;
+    for (let at = out.length - 1; at >= 0; at -= 1) {
+      const field = out[at];
+      const bit = field === undefined ? 0 : bitOf(field.kind) & GROWING_BITS;
+      if (field === undefined || bit === 0 || (grown & bit) !== 0) continue;
+      grown |= bit;
+      out[at] = this.#appended(request, field);
+    }
   }
 
   #appended(request: Http2Request, { kind, name, value }: Field): Field {
@@ -74,13 +75,8 @@ export class Http2HopFields {
       (additions.replacesQuota ? QUOTA_BITS : 0) |
       (additions.status === 204 ? bitOf(CONTENT_LENGTH) : 0);
     const out: Field[] = [];
-    let seen = 0;
-    for (const field of fields) {
-      seen |= bitOf(field.kind);
-      // Kind 0 has a bit too, which is never removed.
-      if ((bitOf(field.kind) & removed) === 0) out.push(field);
-    }
-    out.push(...additions.fields);
+    const seen = copyInto(out, fields, removed);
+    for (const field of additions.fields) out.push(field);
     if ((seen & bitOf(DATE)) === 0) out.push(additions.date);
     if (this.#via !== undefined) out.push(this.#via);
     return out;
@@ -95,6 +91,19 @@ export interface Http2Additions {
   /** Used when the application sent none (RFC 9110 §6.6.1). */
   readonly date: Field;
 }
+
+/** Adds the fields to `out` but those whose bit is in `removed`; the bits of all. Kind 0 has one too, never removed. */
+function copyInto(out: Field[], fields: readonly Field[], removed: number): number {
+  let seen = 0;
+  for (const field of fields) {
+    const bit = bitOf(field.kind);
+    seen |= bit;
+    if ((bit & removed) === 0) out.push(field);
+  }
+  return seen;
+}
+
+const GROWING_BITS = bitOf(X_FORWARDED_FOR) | bitOf(FORWARDED);
 
 const QUOTA_BITS =
   bitOf(RATE_LIMIT) |
