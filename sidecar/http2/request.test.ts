@@ -222,6 +222,8 @@ describe('what the rules see of a request', () => {
       request([...pseudo(), `content-type: ${value}`]).isGrpc;
     assert(type('application/grpc'));
     assert(type('application/grpc+proto'));
+    assert(type('application/grpc;charset=utf-8'));
+    assert(!type('application/grpc-web+proto'));
     assert(!type('application/json'));
     assert(!one.isGrpc);
   });

@@ -41,7 +41,7 @@ export class Http2Request implements RequestView {
   }
 
   get isGrpc(): boolean {
-    return this.header('content-type')?.startsWith('application/grpc') === true;
+    return GRPC_TYPE.test(this.header('content-type') ?? '');
   }
 
   header(name: string): string | undefined {
@@ -165,6 +165,9 @@ export function valueOf(fields: readonly Field[], name: string): string | undefi
 const [METHOD, PATH, SCHEME, AUTHORITY, PROTOCOL] = [1, 2, 4, 8, 16];
 /** What every request but CONNECT has. */
 const ALL = METHOD | PATH | SCHEME;
+
+/** With a coding or a parameter, but no other type that begins so: gRPC-Web is HTTP. */
+const GRPC_TYPE = /^application\/grpc(?:$|[+;])/;
 
 const IDEMPOTENT: ReadonlySet<string> = new Set([
   'GET',

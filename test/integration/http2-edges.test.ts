@@ -6,6 +6,7 @@ import { describe, it } from 'node:test';
 import { answerTo, closeOf, Http2Client, Http2Upstream } from '../support/http2.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/redis.ts';
+import { ScriptedUpstream } from '../support/upstream.ts';
 
 const { NGHTTP2_NO_ERROR } = constants;
 const POST = { ':method': 'POST', ':path': '/' };
@@ -89,6 +90,46 @@ describe('an application that takes few streams', () => {
 
     assert((await answers).every(({ status }) => status === 200));
     assert.equal(fixture.proxy.counters.upstreamRetries, 0);
+  });
+});
+
+describe('an application that takes the connection and says nothing', () => {
+  const SETTINGS = '\0\0\0\x04\0\0\0\0\0';
+
+  it('has as long for its SETTINGS as for the connection: a 504, and the next request connects anew', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const first = client.ask({ ':path': '/' });
+    await upstream.accept();
+    await eventually('it is decided', () => Promise.resolve(fixture.gate.seen.length === 1));
+
+    fixture.advance(6_000);
+
+    assert.equal((await first).status, 504);
+    void client.ask({ ':path': '/' }).catch(() => undefined);
+    await upstream.accept();
+    assert.equal(fixture.proxy.counters.upstreamConnectionsTotal, 2);
+  });
+
+  it('is waited for, also when the sidecar has run for long, and when it is told to stop', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    fixture.advance(120_000);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const asked = client.stream({ ':path': '/' });
+    const application = await upstream.accept();
+    await eventually('it is decided', () => Promise.resolve(fixture.gate.seen.length === 1));
+    fixture.advance(2_000);
+    const stopped = fixture.proxy.stop(20_000);
+
+    application.send(SETTINGS);
+
+    // HEADERS, the end of both headers and stream, on stream 1.
+    await application.until('\x01\x05\0\0\0\x01');
+    await fixture.proxy.stop(0);
+    await stopped;
+    await closeOf(asked);
   });
 });
 

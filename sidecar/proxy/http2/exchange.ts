@@ -354,7 +354,8 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   }
 
   #failWith(kind: UpstreamErrorKind): void {
-    const spokeHttp2 = this.#upstream?.endpoint.peer.isTold === true || kind === 'connect';
+    const isSilent = kind === 'connect' || kind === 'timeout';
+    const spokeHttp2 = isSilent || this.#upstream?.endpoint.peer.isTold === true;
     this.#context.counters.upstreamErrors[kind] += 1;
     this.#dropUpstream(kind === 'bad-response' ? PROTOCOL_ERROR : CANCEL);
     if (this.#state === 'responding') this.#end(INTERNAL_ERROR);
@@ -439,7 +440,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   }
 
   #waitsFor(): Wait {
-    if (this.#upstream?.connecting === true) return 'connect';
+    if (this.#upstream?.endpoint.peer.isTold === false) return 'connect';
     // A call of gRPC, as a tunnel, may be silent for as long as both sides like: it has deadlines of its own.
     if (this.#isGrpc || this.#request.protocol !== '') return 'tunnel';
     return this.#state === 'responding' ? this.#responseWait() : this.#requestWait();

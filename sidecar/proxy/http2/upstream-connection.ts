@@ -7,6 +7,7 @@ import { DEFAULT_WINDOW } from '../../http2/settings.ts';
 import type { Stream, StreamOwner } from '../../http2/stream.ts';
 import type { ProxyContext } from '../proxy-context.ts';
 import type { UpstreamErrorKind } from '../proxy-counters.ts';
+import { sweepIntervalMs } from '../proxy-options.ts';
 import { contain, listenTo } from '../socket-events.ts';
 import type { SocketEvents } from '../socket-events.ts';
 import { upstreamAddress } from '../upstream-address.ts';
@@ -14,6 +15,8 @@ import { Http2Socket } from './http2-socket.ts';
 
 /** Data of all streams that may come before the connection is credited, which is at once. */
 const CONNECTION_WINDOW = 1_048_576;
+/** A connection that nobody uses for this long is closed. Losing a race with a close costs a retry, no answer. */
+const IDLE_MS = 30_000;
 
 export interface UpstreamOwner {
   /** What is read stands here until the next read of anybody. */
@@ -27,17 +30,18 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
   connecting = true;
   /** Whether an exchange has ended on it: then its death may be old news. */
   reused = false;
-  /** Sweep time at which it began to be idle. */
-  idleSinceMs = 0;
   readonly #context: ProxyContext;
   readonly #owner: UpstreamOwner;
   readonly #wire: Http2Socket;
+  /** Sweep time at which it was opened, or had its last stream. */
+  #sinceMs: number;
   #failure: UpstreamErrorKind | undefined;
   readonly #onTold: (() => void)[] = [];
 
   constructor(context: ProxyContext, owner: UpstreamOwner) {
     this.#context = context;
     this.#owner = owner;
+    this.#sinceMs = context.sweptMs;
     const { limits, upstream } = context.settings;
     this.endpoint = new Endpoint(
       {
@@ -128,16 +132,30 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
 
   onOver(): void {
     this.reused = true;
-    this.idleSinceMs = this.#context.sweptMs;
+    this.#sinceMs = this.#context.sweptMs;
     this.#closeIfUnused();
   }
 
-  #closeIfUnused(): void {
-    if (this.endpoint.isGoingAway && this.endpoint.openStreams === 0) this.close();
+  /** Looks at the deadlines: an application has as long for its SETTINGS as for taking the connection. */
+  onSweep(): void {
+    const { settings, sweptMs } = this.#context;
+    const passedMs = sweptMs - this.#sinceMs;
+    this.endpoint.forgive();
+    if (!this.endpoint.peer.isTold) {
+      if (passedMs >= settings.timeouts.connectMs + sweepIntervalMs) this.#fail('timeout');
+    } else if (passedMs >= IDLE_MS) this.closeIfIdle();
   }
 
-  /** Ends a connection that nobody uses. */
-  close(): void {
+  /** Ends it unless a request is under way, or waits for the application's SETTINGS. */
+  closeIfIdle(): void {
+    if (this.endpoint.peer.isTold && this.endpoint.openStreams === 0) this.#close();
+  }
+
+  #closeIfUnused(): void {
+    if (this.endpoint.isGoingAway && this.endpoint.openStreams === 0) this.#close();
+  }
+
+  #close(): void {
     this.#owner.forget(this);
     this.#failure ??= 'closed';
     this.endpoint.goAway();

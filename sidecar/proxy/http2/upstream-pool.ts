@@ -2,9 +2,6 @@
 import type { ProxyContext } from '../proxy-context.ts';
 import { Http2UpstreamConnection, type UpstreamOwner } from './upstream-connection.ts';
 
-/** A connection that nobody uses for this long is closed. Losing a race with a close costs a retry, no answer. */
-const IDLE_MS = 30_000;
-
 export class Http2UpstreamPool implements UpstreamOwner {
   readonly readBuffer: Buffer;
   readonly #context: ProxyContext;
@@ -34,17 +31,10 @@ export class Http2UpstreamPool implements UpstreamOwner {
   }
 
   sweep(): void {
-    const { sweptMs } = this.#context;
-    for (const connection of [...this.#connections]) {
-      connection.endpoint.forgive();
-      const isIdle = connection.endpoint.openStreams === 0 && !connection.connecting;
-      if (isIdle && connection.idleSinceMs + IDLE_MS <= sweptMs) connection.close();
-    }
+    for (const connection of [...this.#connections]) connection.onSweep();
   }
 
   closeIdle(): void {
-    for (const connection of [...this.#connections]) {
-      if (connection.endpoint.openStreams === 0) connection.close();
-    }
+    for (const connection of [...this.#connections]) connection.closeIfIdle();
   }
 }
