@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { type Certificates, makeCertificates } from '../test/support/certificates.ts';
+import { checkPair, validityOf } from './certificate.ts';
+import { WeirError } from './errors.ts';
+
+const DAY_MS = 86_400_000;
+
+async function serverPair({ folder }: Certificates): Promise<{ cert: string; key: string }> {
+  const read = (name: string): Promise<string> => readFile(path.join(folder, name), 'utf8');
+  return { cert: await read('server.crt'), key: await read('server.key') };
+}
+
+function problemOf(action: () => void): unknown {
+  try {
+    action();
+  } catch (error) {
+    assert(error instanceof WeirError);
+    assert.deepEqual([error.code, error.details['what']], ['CERTIFICATE_INVALID', 'tls.crt']);
+    return error.details['problem'];
+  }
+  return undefined;
+}
+
+describe('a certificate and its key', () => {
+  it('serve together from its beginning to its end', async () => {
+    await using certificates = await makeCertificates();
+    const pair = await serverPair(certificates);
+    const { notBeforeMs, notAfterMs } = validityOf(pair.cert, 'tls.crt');
+
+    assert(notBeforeMs < Date.now() && notAfterMs > Date.now());
+    assert.equal(
+      problemOf(() => {
+        checkPair(pair, 'tls.crt', Date.now());
+      }),
+      undefined,
+    );
+    assert.equal(
+      problemOf(() => {
+        checkPair(pair, 'tls.crt', notAfterMs + DAY_MS);
+      }),
+      `it ended on ${new Date(notAfterMs).toISOString()}`,
+    );
+  });
+
+  it('are refused in words that never hold the key', async () => {
+    await using certificates = await makeCertificates();
+    const pair = await serverPair(certificates);
+    const check = (given: Partial<typeof pair>): unknown =>
+      problemOf(() => {
+        checkPair({ ...pair, ...given }, 'tls.crt', Date.now());
+      });
+
+    assert.equal(check({ cert: 'nonsense' }), 'it is no certificate in PEM form');
+    assert.equal(check({ key: 'nonsense' }), 'its key is no private key in PEM form');
+    assert.equal(
+      check({ key: certificates.key }),
+      'the private key is not the one of the certificate',
+    );
+  });
+});
