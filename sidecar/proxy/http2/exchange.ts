@@ -349,7 +349,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   #mayRetry(code: ErrorCode, upstream: Http2UpstreamConnection | undefined): boolean {
     if (this.#retried || this.#bodySent) return false;
     if (code === REFUSED_STREAM) return true;
-    const isStale = upstream?.failure !== undefined && upstream.reused && !upstream.connecting;
+    const isStale = upstream?.failure !== undefined && upstream.reused;
     return isStale && this.#request.isIdempotent;
   }
 

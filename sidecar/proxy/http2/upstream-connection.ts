@@ -27,7 +27,7 @@ export interface UpstreamOwner {
 export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
   readonly endpoint: Endpoint;
   /** True until the TCP connection stands. */
-  connecting = true;
+  #connecting = true;
   /** Whether an exchange has ended on it: then its death may be old news. */
   reused = false;
   readonly #context: ProxyContext;
@@ -66,7 +66,7 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
     const socket = connect({ ...upstreamAddress(upstream), noDelay: true, onread });
     this.#wire = new Http2Socket(socket, this.endpoint, () => undefined);
     contain(socket, this, 'connect', () => {
-      this.connecting = false;
+      this.#connecting = false;
     });
     listenTo(socket, this);
     this.#wire.flush();
@@ -171,7 +171,7 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
   }
 
   onGone(reason: 'reset' | 'closed'): void {
-    this.#fail(this.connecting ? 'connect' : reason);
+    this.#fail(this.#connecting ? 'connect' : reason);
   }
 
   onFault(error: unknown): void {
