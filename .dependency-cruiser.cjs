@@ -15,7 +15,7 @@ module.exports = {
       comment: 'Operator and sidecar must be able to agree without dragging each other along.',
       severity: 'error',
       from: { path: '^contract/' },
-      to: { pathNot: '^contract/', dependencyTypesNot: ['core', 'npm'] },
+      to: { pathNot: '^(contract|test/support)/', dependencyTypesNot: ['core', 'npm'] },
     },
     {
       name: 'crds-below-sidecar-and-operator',
