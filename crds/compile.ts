@@ -41,8 +41,12 @@ export type CompileOutcome =
 
 /** Compiles a policy that `validatePolicy` or `parsePolicyFile` gave. */
 export function compilePolicy(policy: RateLimitPolicy, context: CompileContext): CompileOutcome {
-  const cel = context.cel ?? createCelCompiler();
-  const sink = new Sink({ cel, hasToken: policy.spec.jwt !== undefined });
+  let { cel } = context;
+  const sink = new Sink({
+    // Most policies have no expression, and whoever compiles those is spared the library.
+    cel: () => (cel ??= createCelCompiler()),
+    hasToken: policy.spec.jwt !== undefined,
+  });
   const compiled = translate(policy, context, sink);
   const size = Buffer.byteLength(JSON.stringify(compiled));
   if (size > COMPILED_MAX) sink.add(tooLarge(size));

@@ -4,7 +4,7 @@ import type { CelCompiler } from './cel-environment.ts';
 import type { FieldPath, Finding } from './problem.ts';
 
 export interface SinkOptions {
-  readonly cel: CelCompiler;
+  readonly cel: () => CelCompiler;
   /** Whether the policy verifies tokens; without, nothing in it may use claims. */
   readonly hasToken: boolean;
 }
@@ -23,7 +23,7 @@ export class Sink {
 
   /** Type-checks an expression that stands at `path`. */
   checkCel(expression: string, result: 'bool' | 'string', path: FieldPath): void {
-    const outcome = this.#options.cel.compile(expression, result);
+    const outcome = this.#options.cel().compile(expression, result);
     if (outcome.kind === 'invalid') {
       const { message, excerpt } = outcome;
       this.add({ segments: path, message, advice: ADVICE[result], reason: 'cel', excerpt });

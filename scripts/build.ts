@@ -5,6 +5,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { build, type Plugin } from 'esbuild';
+import { lateModules } from './late-modules.ts';
 
 const root = path.join(import.meta.dirname, '..');
 // `--node`: where the Node.js stands that is to run it, for a place without /usr/bin/env.
@@ -31,9 +32,10 @@ const result = await build({
     js: "import { createRequire as weirCreateRequire } from 'node:module'; const require = weirCreateRequire(import.meta.url);",
   },
   define: { WEIR_VERSION: JSON.stringify(manifest.version) },
-  plugins: [inlineLua()],
+  plugins: [inlineLua(), lateModules()],
   logLevel: 'warning',
 });
+for (const file of Object.keys(result.metafile.outputs)) await withoutWideText(path.resolve(file));
 await writeFile(path.join(out, 'weir.mjs'), await launcher());
 await chmod(path.join(out, 'weir.mjs'), 0o755);
 // Its own first line makes esbuild mark it as a program, which only the launcher is.
@@ -41,6 +43,19 @@ await chmod(path.join(out, 'main.mjs'), 0o644);
 const bytes = Object.values(result.metafile.outputs).reduce((sum, one) => sum + one.bytes, 0);
 await writeFile(path.join(out, 'meta.json'), JSON.stringify(result.metafile));
 process.stdout.write(`weir.mjs and its chunks: ${Math.round(bytes / 1024)} KiB\n`);
+
+/**
+ * One character beyond Latin-1 makes V8 keep a source in two bytes a character. esbuild escapes those of the program;
+ * what is left stands in comments.
+ */
+async function withoutWideText(file: string): Promise<void> {
+  const text = await readFile(file, 'utf8');
+  const narrow = text.replaceAll(
+    /[\u{80}-\u{10ffff}]/gu,
+    (wide) => `\\u{${(wide.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+  if (narrow !== text) await writeFile(file, narrow);
+}
 
 /** Says in words what an older Node would say as a syntax error; starts with the first line of cli/main.ts. */
 async function launcher(): Promise<string> {
@@ -55,10 +70,13 @@ if (Number.parseInt(process.versions.node, 10) < 26) {
 `;
 }
 
-/** The kernel hands one argument to the interpreter, and more in one piece: there may be one flag. */
+/**
+ * The kernel hands an interpreter one argument, and more of them in one piece: the first flag. The image's entry point
+ * has them all; what is run in a container beside it is over soon.
+ */
 function withInterpreter(first: string, node: string): string {
-  const [, flag] = /^#!\/usr\/bin\/env -S node (--\S+)$/.exec(first) ?? [];
-  if (flag === undefined) throw new Error(`cli/main.ts begins with more than one flag: ${first}`);
+  const [, flag] = /^#!\/usr\/bin\/env -S node (--\S+)/.exec(first) ?? [];
+  if (flag === undefined) throw new Error(`cli/main.ts begins without a flag: ${first}`);
   return `#!${node} ${flag}`;
 }
 

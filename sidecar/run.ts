@@ -9,6 +9,7 @@ import type { Log } from './log.ts';
 import { filePolicies } from './policy/file-policies.ts';
 import type { RunConfig } from './run-config.ts';
 import type { HostPort } from '../contract/setting.ts';
+import { settleHeap } from './settled-heap.ts';
 import { openSidecar, type SidecarParts } from './sidecar.ts';
 
 export interface RunDependencies {
@@ -51,6 +52,7 @@ export async function runSidecar(
       appHealth: (path, asker) => health.answer(path, asker),
     }),
   );
+  settleHeap();
   announce(describeReady(sidecar.routes.addresses, admin.address));
   if (!signal.aborted) await once(signal, 'abort');
   sidecar.startDraining();

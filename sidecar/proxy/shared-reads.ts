@@ -2,7 +2,6 @@
 // connections it opens; for each read of an accepted one it makes a buffer of 64 KiB and cuts it: a twentieth of what a
 // request costs, and garbage that shows in memory and in the tail.
 import { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
 
 /** What a connection does with a read: `length` bytes stand in the shared buffer until the next read of anybody. */
 export type OnRead = (length: number) => void;
@@ -13,7 +12,7 @@ export type OnRead = (length: number) => void;
  */
 export function readingInto(buffer: Buffer, accepted: Socket, onRead: OnRead): Socket {
   // Of a TLS socket the connection is only half: what it reads has to be deciphered.
-  if (accepted instanceof TLSSocket) return accepted;
+  if ('encrypted' in accepted) return accepted;
   const handle = takeHandle(accepted);
   if (handle === undefined) return accepted;
   const onread = {

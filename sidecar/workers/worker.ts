@@ -7,6 +7,7 @@ import type { Log } from '../log.ts';
 import { filePolicies } from '../policy/file-policies.ts';
 import type { ConfigTarget, PushedConfig } from '../policy/pushed-config.ts';
 import type { RunConfig } from '../run-config.ts';
+import { settleHeap } from '../settled-heap.ts';
 import { openSidecar, type Sidecar, type SidecarParts } from '../sidecar.ts';
 import type { Store } from '../store/store.ts';
 import { type FromWorker, type Inherited, type ToWorker, WORKER_VARIABLE } from './message.ts';
@@ -57,6 +58,7 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
     const parts = { log, podStore: stores.pod, listens: false, ...source };
     const sidecar = stack.use(await openSidecar(shareAmongWorkers(config), parts));
     opened = { sidecar, target: source.target };
+    settleHeap();
     send({ kind: 'ready' });
     for (const { message, socket } of early.splice(0)) receive(message, socket);
     await done.promise;

@@ -1,7 +1,7 @@
 // What is installed is the bundle, so its parts are run once each: the sources' suites say what they do.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
@@ -56,6 +56,32 @@ describe('the bundle', () => {
     );
     assert.equal(await sidecar.metric('weir_requests_total', '{verdict="denied"}'), 1);
     assert((await sidecar.bundle()).version.length > 0);
+  });
+
+  it('loads nothing of TLS and fetch for a sidecar that uses neither', async () => {
+    const [preload, list] = [path.join(folder, 'tell.mjs'), path.join(folder, 'loaded')];
+    const tell = `process.on('exit', () => { writeFileSync(${JSON.stringify(list)}, process.moduleLoadList.join('\\n')); });`;
+    await writeFile(preload, `import { writeFileSync } from 'node:fs'; ${tell}`);
+    await using upstream = await AnsweringUpstream.open(
+      'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+    );
+    await using redis = await openRedisServer();
+    {
+      await using sidecar = await SidecarProcess.open({
+        files: { 'a.yaml': POLICY },
+        upstreamPort: upstream.port,
+        flags: ['--redis', redis.url],
+        env: { NODE_OPTIONS: `--import=${preload}` },
+      });
+      assert.equal((await fetch(`http://127.0.0.1:${sidecar.port}/v3`)).status, 200);
+    }
+
+    const loaded = (await readFile(list, 'utf8')).split('\n');
+    assert(loaded.includes('NativeModule net'));
+    assert.deepEqual(
+      loaded.filter((name) => /NativeModule (tls|internal\/deps\/undici\/undici)$/.test(name)),
+      [],
+    );
   });
 
   it('serves with workers', async () => {
