@@ -16,6 +16,7 @@ export type OwnAnswerKind =
   | 'upstream-closed'
   | 'upstream-connect'
   | 'upstream-not-http2'
+  | 'upstream-takes-nothing'
   | 'upstream-timeout';
 
 export const ownAnswers: Readonly<Record<OwnAnswerKind, Answer>> = {
@@ -32,6 +33,11 @@ export const ownAnswers: Readonly<Record<OwnAnswerKind, Answer>> = {
   'upstream-closed': answer(502, 'Bad Gateway', 'The application closed without a response.'),
   'upstream-connect': answer(503, 'Service Unavailable', 'The application cannot be reached.'),
   'upstream-not-http2': answer(502, 'Bad Gateway', 'The application does not speak HTTP/2.'),
+  'upstream-takes-nothing': answer(
+    503,
+    'Service Unavailable',
+    'The application takes no requests over HTTP/2 (SETTINGS_MAX_CONCURRENT_STREAMS is 0).',
+  ),
   'upstream-timeout': answer(504, 'Gateway Timeout', 'The application did not answer in time.'),
 };
 

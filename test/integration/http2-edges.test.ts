@@ -93,6 +93,25 @@ describe('an application that takes few streams', () => {
   });
 });
 
+describe('an application that takes no streams at all', () => {
+  it('is asked over one connection: a 503 that says so, to gRPC UNAVAILABLE', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined, { maxConcurrentStreams: 0 });
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+
+    const plain = await client.ask(POST);
+    const call = await client.ask({ ...POST, 'content-type': 'application/grpc' }, 'message');
+
+    assert.equal(plain.status, 503);
+    assert.match(plain.body.toString(), /takes no requests over HTTP\/2/);
+    assert.equal(call.headers['grpc-status'], '14');
+    assert.equal(fixture.proxy.counters.upstreamConnectionsTotal, 2);
+    await eventually('both connections have gone', () =>
+      Promise.resolve(upstream.sessions.size === 0),
+    );
+  });
+});
+
 describe('an application that takes the connection and says nothing', () => {
   const SETTINGS = '\0\0\0\x04\0\0\0\0\0';
 

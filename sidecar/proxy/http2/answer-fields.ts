@@ -4,7 +4,10 @@ import { encodeGrpcMessage, GRPC_RESOURCE_EXHAUSTED, grpcStatusOf } from '../../
 import type { Sender } from '../../http2/sender.ts';
 import type { Stream } from '../../http2/stream.ts';
 import type { Answer } from '../gate.ts';
+import { ownAnswers, upstreamFailureAnswer } from '../own-answers.ts';
+import type { UpstreamErrorKind } from '../proxy-counters.ts';
 import { FieldLines } from './forwarded-fields.ts';
+import type { Http2UpstreamConnection } from './upstream-connection.ts';
 
 const lines = new FieldLines();
 
@@ -68,4 +71,15 @@ function pushback(grpcStatus: number, retryAfter: string | undefined): readonly 
   if (retryAfter === undefined && grpcStatus !== GRPC_RESOURCE_EXHAUSTED) return [];
   const ms = retryAfter === undefined ? -1 : Number(retryAfter) * 1_000;
   return [new Field('grpc-retry-pushback-ms', String(ms), 'plain')];
+}
+
+/** The answer to a request that failed on that connection. */
+export function failureAnswer(
+  kind: UpstreamErrorKind,
+  upstream: Http2UpstreamConnection | undefined,
+): Answer {
+  if (upstream?.takesNothing === true) return ownAnswers['upstream-takes-nothing'];
+  const isSilent = kind === 'connect' || kind === 'timeout';
+  const spokeHttp2 = isSilent || upstream?.endpoint.peer.isTold === true;
+  return spokeHttp2 ? upstreamFailureAnswer(kind) : ownAnswers['upstream-not-http2'];
 }

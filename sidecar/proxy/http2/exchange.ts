@@ -25,7 +25,7 @@ import { maxInterimResponses, sweepIntervalMs } from '../proxy-options.ts';
 import type { ResponseFields } from '../quota-fields.ts';
 import { ResponseTerms } from '../response-terms.ts';
 import { timeoutOf, type Wait } from '../waits.ts';
-import { grpcAnswerFields, sendAnswer, sendToGrpc } from './answer-fields.ts';
+import { failureAnswer, grpcAnswerFields, sendAnswer, sendToGrpc } from './answer-fields.ts';
 import { FieldLines } from './forwarded-fields.ts';
 import type { Http2Connection } from './http2-connection.ts';
 import type { Http2UpstreamConnection } from './upstream-connection.ts';
@@ -354,12 +354,11 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   }
 
   #failWith(kind: UpstreamErrorKind): void {
-    const isSilent = kind === 'connect' || kind === 'timeout';
-    const spokeHttp2 = isSilent || this.#upstream?.endpoint.peer.isTold === true;
+    const answer = failureAnswer(kind, this.#upstream);
     this.#context.counters.upstreamErrors[kind] += 1;
     this.#dropUpstream(kind === 'bad-response' ? PROTOCOL_ERROR : CANCEL);
     if (this.#state === 'responding') this.#end(INTERNAL_ERROR);
-    else this.#answer(spokeHttp2 ? upstreamFailureAnswer(kind) : ownAnswers['upstream-not-http2']);
+    else this.#answer(answer);
   }
 
   /** Answers in the proxy's own name. The rest of the request is not wanted. */

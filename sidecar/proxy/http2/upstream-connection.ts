@@ -30,6 +30,8 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
   #connecting = true;
   /** Whether an exchange has ended on it: then its death may be old news. */
   reused = false;
+  /** Its first SETTINGS said that it takes no streams at all. */
+  takesNothing = false;
   readonly #context: ProxyContext;
   readonly #owner: UpstreamOwner;
   readonly #wire: Http2Socket;
@@ -114,8 +116,15 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
     const wasTold = this.endpoint.peer.isTold;
     this.endpoint.receive(bytes);
     if (this.endpoint.isBroken) this.#fail('bad-response');
-    else if (!wasTold && this.endpoint.peer.isTold) this.#tell();
+    else if (!wasTold && this.endpoint.peer.isTold) this.#onFirstSettings();
     this.schedule();
+  }
+
+  // Another connection would be told the same: whoever waits is answered, or would open connections without end.
+  #onFirstSettings(): void {
+    this.takesNothing = this.endpoint.peer.maxConcurrentStreams === 0;
+    if (this.takesNothing) this.#fail('closed');
+    else this.#tell();
   }
 
   #tell(): void {
