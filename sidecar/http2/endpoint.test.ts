@@ -696,6 +696,16 @@ describe('leaving', () => {
     assert.equal(side.endpoint.openStreams, 1);
   });
 
+  it('of both ends takes no more streams either', () => {
+    const side = server();
+    side.receive(request(1, 0), frame('GOAWAY', 0, uint32(0, 0)));
+    side.endpoint.goAway();
+    side.told();
+    side.receive(request(3));
+    assert.deepEqual(frames(side), ['GOAWAY 0 after 1 by 0 ']);
+    assert.deepEqual(side.told(), []);
+  });
+
   it('abruptly tells the owners of all streams', () => {
     const side = server();
     side.receive(request(1), request(3));

@@ -169,7 +169,8 @@ export class Endpoint {
 
   /** Takes no more streams; those that are open may end. */
   goAway(): void {
-    if (this.isGoingAway) return;
+    // That the peer goes away too says nothing about the streams that it may still open.
+    if (this.isBroken || this.#lastTakenId < LAST_STREAM_ID) return;
     this.isGoingAway = true;
     this.#lastTakenId = this.#lastPeerId;
     this.sender.output.goAway(this.#lastPeerId, NO_ERROR, '');

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:http2';
 import { describe, it } from 'node:test';
+import { frame, FLAG, PREFACE_BYTES, uint32 } from '../support/http2-frames.ts';
 import { answerTo, closeOf, Http2Client, Http2Upstream } from '../support/http2.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/redis.ts';
@@ -178,5 +179,43 @@ describe('a message of HTTP/2 that is not what it says', () => {
     const answer = await client.ask({ ':path': '/' });
 
     assert.equal(answer.status, 502);
+  });
+});
+
+describe('a client that says it leaves', () => {
+  // GET / http, and a field that names its host by its index in the static table.
+  const request = frame('HEADERS', 1, '\x82\x84\x86\x01\x01a', FLAG.endHeaders | FLAG.endStream);
+
+  it('and asks all the same has its request left alone, as it is told', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined);
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await fixture.connect();
+    const bytes = [PREFACE_BYTES, frame('SETTINGS', 0), frame('GOAWAY', 0, uint32(0, 0)), request];
+
+    client.send(Buffer.concat(bytes).toString('latin1'));
+
+    const goAway = frame('GOAWAY', 0, uint32(0, 0)).toString('latin1');
+    assert.match(await client.rest(), new RegExp(`${goAway}$`));
+    assert.deepEqual(fixture.gate.seen, []);
+    assert.equal(fixture.proxy.counters.streamsOpen, 0);
+  });
+
+  it('is answered what it asked before', async () => {
+    const waiting: (() => void)[] = [];
+    await using upstream = await Http2Upstream.open((stream) => {
+      waiting.push(() => {
+        stream.respond({}, { endStream: true });
+      });
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const asked = client.ask({ ':path': '/' });
+    await eventually('it is under way', () => Promise.resolve(waiting.length === 1));
+
+    client.session.goaway();
+    for (const answer of waiting) answer();
+
+    assert.equal((await asked).status, 200);
+    await client.closed;
   });
 });

@@ -123,16 +123,11 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     exchange.onOver();
     if (this.#exchanges.size > 0) return;
     this.#idleSinceMs = this.context.sweptMs;
-    if (this.endpoint.isGoingAway) this.#closeSoon();
+    if (this.endpoint.isGoingAway) this.#leave();
   }
 
   onGoAway(): void {
-    if (this.#exchanges.size === 0) this.#closeSoon();
-  }
-
-  /** After what has been written for the last stream. */
-  #closeSoon(): void {
-    this.#wire.end();
+    if (this.#exchanges.size === 0) this.#leave();
   }
 
   onDrain(): void {
@@ -195,6 +190,8 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     }
   }
 
+  // After what has been written for the last stream. What the client opens from now on is not served: nobody would be
+  // there to send it an answer, and to hold up the application while it does not leave.
   #leave(): void {
     this.#idleSinceMs = this.context.sweptMs;
     this.endpoint.goAway();

@@ -37,7 +37,11 @@ export class Http2Socket {
     const { socket } = this;
     const { sender } = this.#endpoint;
     const { output } = sender;
-    if (output.length === 0 || this.#isEnding || socket.destroyed) return;
+    if (output.length === 0) return;
+    if (this.#isEnding || socket.destroyed) {
+      output.clear(true);
+      return;
+    }
     this.#onWritten(output.length);
     socket.write(output.written);
     // Taken whole by the kernel: nobody reads the bytes any more.
