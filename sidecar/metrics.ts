@@ -220,7 +220,7 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
     ),
     count(
       'weir_heads_shed_total',
-      'Requests answered 503 because the unfinished heads of all connections were too large together.',
+      'Unfinished heads given up, by 503 or GOAWAY, because those of all connections were too large together.',
       () => proxy.headsShed,
     ),
     counter('weir_responses_total', 'Final responses by class, our own included.', ['class'], () =>

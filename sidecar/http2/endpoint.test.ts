@@ -83,10 +83,11 @@ describe('the beginning of a connection', () => {
       const side = new Side('server');
       side.sent();
       side.receive(bytes.subarray(0, at));
-      const isBetween = at === PREFACE_BYTES.length || at === PREFACE_BYTES.length + 9;
-      assert.equal(side.endpoint.isWithinFrame, !isBetween, String(at));
+      // Whether a frame has fields is known from its fourth byte on.
+      const isHead = at < PREFACE_BYTES.length || at >= PREFACE_BYTES.length + 13;
+      assert.equal(side.endpoint.isWithinHead, isHead, String(at));
       side.receive(bytes.subarray(at));
-      assert(!side.endpoint.isWithinFrame);
+      assert(!side.endpoint.isWithinHead);
       assert.deepEqual(side.told(), [`request 1 ${GET_TEXT} END`]);
       assert.deepEqual(frames(side), ['SETTINGS 0 ACK ']);
     }
@@ -124,11 +125,13 @@ describe('a request that comes', () => {
   it('may have its fields in several frames', () => {
     const side = server();
     side.receive(frame('HEADERS', 1, GET.subarray(0, 1), endStream));
-    assert(side.endpoint.isWithinFrame);
+    assert(side.endpoint.isWithinHead);
+    assert.deepEqual([side.endpoint.headsRead, side.endpoint.pendingHeadBytes], [0, 1]);
     side.receive(
       frame('CONTINUATION', 1, GET.subarray(1, 4)),
       frame('CONTINUATION', 1, GET.subarray(4), endHeaders),
     );
+    assert.deepEqual([side.endpoint.headsRead, side.endpoint.pendingHeadBytes], [1, 0]);
     assert.deepEqual(side.told(), [`request 1 ${GET_TEXT} END`]);
   });
 
@@ -328,6 +331,14 @@ describe('a fault of the peer', () => {
       frames(side).join(),
       /^GOAWAY 0 after 1 by 3 more data than the connection takes$/,
     );
+  });
+
+  it('forgets a head that it was within', () => {
+    const side = server();
+    side.receive(frame('HEADERS', 1, GET), frame('CONTINUATION', 1, GET).subarray(0, 10));
+    assert.equal(side.endpoint.pendingHeadBytes, GET.length + 10);
+    side.endpoint.close(2, 'enough');
+    assert.deepEqual([side.endpoint.isWithinHead, side.endpoint.pendingHeadBytes], [false, 0]);
   });
 
   it('says so once', () => {

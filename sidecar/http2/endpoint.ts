@@ -34,6 +34,7 @@ import {
 import { checkDependency, checkShape, unpadded } from './frame-shape.ts';
 import { FieldBlocks, type WholeBlock } from './field-blocks.ts';
 import { type FieldBlock, HpackDecoder } from './hpack-decoder.ts';
+import { Preface } from './preface.ts';
 import { RecentIds } from './recent-ids.ts';
 import { Sender } from './sender.ts';
 import {
@@ -69,7 +70,10 @@ export class Endpoint {
   isBroken = false;
   /** GOAWAY has come or was sent: no new streams. */
   isGoingAway = false;
+  /** Field blocks that have come whole. */
+  headsRead = 0;
   readonly #options: EndpointOptions;
+  readonly #preface: Preface;
   readonly #owner: EndpointOwner;
   readonly #reader = new FrameReader();
   readonly #decoder: HpackDecoder;
@@ -77,7 +81,6 @@ export class Endpoint {
   readonly #chores = new Chores();
   readonly #streams = new Map<number, Stream>();
   readonly #resetIds = new RecentIds();
-  #prefaceLeft: number;
   #nextId = 1;
   /** The last stream that the peer opened. */
   #lastPeerId = 0;
@@ -97,7 +100,7 @@ export class Endpoint {
     this.sender = new Sender((stream) => {
       this.#remove(stream);
     });
-    this.#prefaceLeft = options.role === 'server' ? PREFACE.length : 0;
+    this.#preface = new Preface(options.role);
     this.#receiveWindow = options.connectionWindow;
     const { output } = this.sender;
     if (options.role === 'client') output.bytes(Buffer.from(PREFACE, 'latin1'));
@@ -110,9 +113,14 @@ export class Endpoint {
     return this.#streams.size;
   }
 
-  /** Whether a frame, a field block or the preface has begun and not ended. */
-  get isWithinFrame(): boolean {
-    return this.#prefaceLeft > 0 || this.#blocks.isOpen || this.#reader.isWithinFrame;
+  /** Whether the preface or a field block has begun and not ended. */
+  get isWithinHead(): boolean {
+    return this.#preface.isDue || this.#blocks.isOpen || this.pendingHeadBytes > 0;
+  }
+
+  /** Bytes that are kept of a field block that has begun and not ended. */
+  get pendingHeadBytes(): number {
+    return this.#blocks.pendingBytes + this.#reader.pendingHeadBytes;
   }
 
   /** Whether the peer takes another stream now. */
@@ -124,7 +132,7 @@ export class Endpoint {
   receive(bytes: Buffer): void {
     if (this.isBroken) return;
     try {
-      this.#reader.push(this.#prefaceLeft > 0 ? this.#readPreface(bytes) : bytes);
+      this.#reader.push(this.#preface.readFrom(bytes));
       while (this.#reader.next()) this.#onFrame();
       this.#reader.keep();
     } catch (error) {
@@ -188,7 +196,9 @@ export class Endpoint {
 
   /** Tells the owners of all streams that these are over: the connection is. */
   abandon(code: ErrorCode): void {
+    this.#preface.drop();
     this.#reader.drop();
+    this.#blocks.drop();
     this.isBroken = true;
     this.isGoingAway = true;
     for (const stream of [...this.#streams.values()]) this.#drop(stream, code);
@@ -202,16 +212,6 @@ export class Endpoint {
   /** Time has passed: what the peer made us do for nothing is forgotten. */
   forgive(): void {
     this.#chores.forgive();
-  }
-
-  #readPreface(bytes: Buffer): Buffer {
-    const from = PREFACE.length - this.#prefaceLeft;
-    const length = Math.min(this.#prefaceLeft, bytes.length);
-    if (bytes.toString('latin1', 0, length) !== PREFACE.slice(from, from + length)) {
-      throw new ConnectionError(PROTOCOL_ERROR, 'no preface of HTTP/2');
-    }
-    this.#prefaceLeft -= length;
-    return bytes.subarray(length);
   }
 
   #onFrame(): void {
@@ -314,6 +314,7 @@ export class Endpoint {
   // Read whatever becomes of it: the table of both sides has to stay the same.
   #onBlock(whole: WholeBlock | undefined): void {
     if (whole === undefined) return;
+    this.headsRead += 1;
     const { streamId, endsStream } = whole;
     const block = this.#decoder.decode(whole.bytes);
     const stream = this.#streams.get(streamId);

@@ -33,6 +33,16 @@ export class FieldBlocks {
     return this.#open !== undefined;
   }
 
+  /** Bytes of it. */
+  get pendingBytes(): number {
+    return this.#open?.length ?? 0;
+  }
+
+  /** Forgets it. */
+  drop(): void {
+    this.#open = undefined;
+  }
+
   /** Takes a HEADERS frame; the block, if it is whole. */
   begin(frame: FrameReader): WholeBlock | undefined {
     const { streamId, flags } = frame;

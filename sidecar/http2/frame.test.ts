@@ -27,7 +27,7 @@ function read(parts: readonly string[]): string[] {
     reader.keep();
     bytes.fill(0xff);
   }
-  if (reader.isWithinFrame) seen.push('within a frame');
+  if (reader.pendingHeadBytes > 0) seen.push(`${reader.pendingHeadBytes} of a head`);
   return seen;
 }
 
@@ -53,12 +53,16 @@ describe('a reader of frames', () => {
     assert.deepEqual(read([frame('DATA', 0x80_00_00_05).toString('latin1')]), ['0 0 5 ']);
   });
 
-  it('knows when a frame has begun and not ended', () => {
-    const text = frame('DATA', 1, 'abc').toString('latin1');
-    for (let at = 1; at < text.length; at += 1) {
-      assert.deepEqual(read([text.slice(0, at)]), ['within a frame']);
+  it('knows how much it keeps of a frame with fields that has not ended', () => {
+    for (const name of ['HEADERS', 'CONTINUATION'] as const) {
+      const text = frame(name, 1, 'abc').toString('latin1');
+      for (let at = 1; at < text.length; at += 1) {
+        // The type is the fourth byte.
+        assert.deepEqual(read([text.slice(0, at)]), at < 4 ? [] : [`${at} of a head`]);
+      }
+      assert.deepEqual(read([text, text.slice(0, 5)]).slice(1), ['5 of a head']);
     }
-    assert.deepEqual(read([text, text.slice(0, 1)]), ['0 0 1 abc', 'within a frame']);
+    assert.deepEqual(read([frame('DATA', 1, 'abc').toString('latin1').slice(0, -1)]), []);
   });
 
   it('takes frames of 16 384 bytes and refuses larger ones by their head alone', () => {

@@ -74,9 +74,10 @@ export class FrameReader implements FrameHead {
   #bytes: Buffer = NOTHING;
   #at = 0;
 
-  /** Whether a frame has begun and not ended. */
-  get isWithinFrame(): boolean {
-    return this.#bytes.length > 0;
+  /** Bytes of a frame with fields that has begun and not ended. */
+  get pendingHeadBytes(): number {
+    const type = this.#bytes[3];
+    return type === HEADERS || type === CONTINUATION ? this.#bytes.length : 0;
   }
 
   /** Takes bytes that have come. What does not make a frame yet is copied by `keep`. */

@@ -303,7 +303,7 @@ describe('two ends of HTTP/2', () => {
       assertWindows(client, server);
       assert.equal(client.endpoint.openStreams, 0);
       assert.equal(server.endpoint.openStreams, 0);
-      assert(!client.endpoint.isWithinFrame && !server.endpoint.isWithinFrame);
+      assert(!client.endpoint.isWithinHead && !server.endpoint.isWithinHead);
       for (const [id, ours] of client.flows) {
         const theirs = server.flows.get(id);
         if (theirs === undefined || ours.isReset || theirs.isReset) continue;

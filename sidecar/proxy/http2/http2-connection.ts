@@ -10,7 +10,7 @@ import type { Stream } from '../../http2/stream.ts';
 import { hopFields } from '../forwarded-head.ts';
 import type { ProxiedConnection } from '../proxied-connection.ts';
 import type { ProxyContext } from '../proxy-context.ts';
-import { sweepIntervalMs } from '../proxy-options.ts';
+import { maxPendingHeadBytes, sweepIntervalMs } from '../proxy-options.ts';
 import type { SocketEvents } from '../socket-events.ts';
 import { Http2Exchange } from './exchange.ts';
 import { Http2HopFields } from './forwarded-fields.ts';
@@ -39,6 +39,11 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   readonly #peerAddress: string;
   #knownHost = '';
   #idleSinceMs: number;
+  /** Since when a sweep has found the client within the same head, which is numbered by those before it. */
+  #headSinceMs: number;
+  #headsRead = 0;
+  /** This connection's share of `context.pendingHeadBytes`. */
+  #pendingHeadBytes = 0;
   /** When the client was asked to leave; −1 = never. */
   #askedMs = -1;
   #isGone = false;
@@ -49,6 +54,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     this.#owner = owner;
     this.#peerAddress = socket.remoteAddress ?? '';
     this.#idleSinceMs = context.sweptMs;
+    this.#headSinceMs = context.sweptMs;
     this.hop = new Http2HopFields(hopFields(this.#peerAddress, forwardedProto, ''), via);
     this.endpoint = new Endpoint(
       {
@@ -85,8 +91,21 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   onData(bytes: Buffer): void {
     this.context.counters.bytesFromClients += bytes.length;
     this.endpoint.receive(bytes);
+    this.#boundHeads();
     if (this.endpoint.isBroken) this.#wire.end();
     else this.schedule();
+  }
+
+  // Each one may be 128 KiB as it comes: of thousands of connections together that is more than there is.
+  #boundHeads(): void {
+    const { context, endpoint } = this;
+    const more = endpoint.pendingHeadBytes - this.#pendingHeadBytes;
+    this.#pendingHeadBytes += more;
+    context.pendingHeadBytes += more;
+    if (more <= 0 || context.pendingHeadBytes <= maxPendingHeadBytes) return;
+    context.counters.headsShed += 1;
+    endpoint.close(ENHANCE_YOUR_CALM, 'too many heads that do not end');
+    this.#boundHeads();
   }
 
   onRequest(stream: Stream, block: FieldBlock): void {
@@ -142,6 +161,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     if (this.#isGone) return;
     this.#isGone = true;
     this.#wire.gone();
+    this.#boundHeads();
     this.#owner.onGone(this);
   }
 
@@ -167,9 +187,11 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   }
 
   get #idleDeadlineMs(): number {
-    const { headMs, idleMs, lingerMs } = this.context.settings.timeouts;
-    const ms = this.endpoint.isGoingAway ? lingerMs : this.endpoint.isWithinFrame ? headMs : idleMs;
-    return this.#idleSinceMs + sweepIntervalMs + ms;
+    const { idleMs, lingerMs } = this.context.settings.timeouts;
+    const { isGoingAway, isWithinHead } = this.endpoint;
+    // Of a head, see `#watchHead`.
+    if (isWithinHead && !isGoingAway) return Infinity;
+    return this.#idleSinceMs + sweepIntervalMs + (isGoingAway ? lingerMs : idleMs);
   }
 
   onDeadline(): void {
@@ -178,12 +200,9 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
       for (const exchange of [...this.#exchanges.values()]) {
         if (exchange.deadlineMs <= sweptMs) exchange.onDeadline();
       }
+      this.onSweep();
     } else if (this.endpoint.isGoingAway) {
       this.destroy();
-    } else if (this.endpoint.isWithinFrame) {
-      counters.timeouts.head += 1;
-      this.endpoint.close(ENHANCE_YOUR_CALM, 'a frame that does not end');
-      this.#leave();
     } else {
       counters.timeouts.idle += 1;
       this.#leave();
@@ -201,11 +220,28 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   /** Told at each sweep. */
   onSweep(): void {
     this.endpoint.forgive();
+    this.#watchHead();
     if (this.#askedMs < 0 || this.context.sweptMs - this.#askedMs < LEAVE_MS) return;
     this.#askedMs = Infinity;
     this.endpoint.goAway();
     if (this.#exchanges.size === 0) this.#leave();
     else this.schedule();
+  }
+
+  // Whatever else is under way on the connection: what has come of a head is kept until it ends.
+  #watchHead(): void {
+    const { counters, settings, sweptMs } = this.context;
+    const { headsRead, isWithinHead } = this.endpoint;
+    if (!isWithinHead || headsRead !== this.#headsRead) {
+      this.#headsRead = headsRead;
+      this.#headSinceMs = sweptMs;
+      return;
+    }
+    if (sweptMs - this.#headSinceMs < settings.timeouts.headMs + sweepIntervalMs) return;
+    counters.timeouts.head += 1;
+    this.endpoint.close(ENHANCE_YOUR_CALM, 'a head that does not end');
+    this.#boundHeads();
+    this.#leave();
   }
 
   /** Asks the client to send its next requests over another connection. */

@@ -1,0 +1,131 @@
+// What a client of HTTP/2 can make the proxy keep, and for how long.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { maxPendingHeadBytes } from '../../sidecar/proxy/proxy-options.ts';
+import { frame, FLAG, framesIn, PREFACE_BYTES, type SeenFrame } from '../support/http2-frames.ts';
+import { Http2Upstream } from '../support/http2.ts';
+import { ProxyFixture } from '../support/proxy-fixture.ts';
+import { eventually, type RawSocket } from '../support/raw-socket.ts';
+
+const { endHeaders, endStream } = FLAG;
+/** GET / http, of a host whose name is the fields' first line in the static table. */
+const GET = '\x82\x84\x86\x01\x01a';
+
+function text(...frames: readonly Buffer[]): string {
+  return Buffer.concat(frames).toString('latin1');
+}
+
+/** A client that has sent its preface and, with it, `frames`. */
+async function begin(fixture: ProxyFixture, ...frames: readonly Buffer[]): Promise<RawSocket> {
+  const client = await fixture.connect();
+  client.send(text(PREFACE_BYTES, frame('SETTINGS', 0), ...frames));
+  return client;
+}
+
+async function framesTo(client: RawSocket): Promise<SeenFrame[]> {
+  return framesIn(Buffer.from(await client.rest(), 'latin1'));
+}
+
+/** Waits until the proxy has read all that was sent. */
+async function untilRead(fixture: ProxyFixture, bytes: number): Promise<void> {
+  const { counters } = fixture.proxy;
+  await eventually(() => counters.bytesFromClients === bytes, `${bytes} bytes`);
+}
+
+describe('a head over HTTP/2', () => {
+  it('that does not end is given up in time, also while other requests are under way', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined);
+    await using fixture = await ProxyFixture.open(upstream);
+    const call = '\x0f\x10\x10application/grpc';
+    const client = await begin(
+      fixture,
+      frame('HEADERS', 1, `${GET}${call}`, endHeaders),
+      frame('HEADERS', 3, GET, endStream),
+    );
+    await eventually(() => upstream.seen.length === 1, 'the call of gRPC');
+
+    fixture.advance(12_000);
+
+    const goAway = (await framesTo(client)).at(-1);
+    assert.equal(goAway?.name, 'GOAWAY');
+    assert.match(goAway.payload.toString('latin1'), /a head that does not end/);
+    assert.equal(fixture.proxy.counters.timeouts.head, 1);
+  });
+
+  it('has its whole time however long nothing was asked before', async () => {
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({}, { endStream: true });
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    const client = await begin(fixture);
+    await untilRead(fixture, PREFACE_BYTES.length + 9);
+    fixture.advance(57_000);
+    const head = text(frame('HEADERS', 1, GET, endHeaders | endStream));
+    client.send(head.slice(0, -1));
+    await untilRead(fixture, PREFACE_BYTES.length + 9 + head.length - 1);
+
+    fixture.advance(9_000);
+    client.send(head.slice(-1));
+
+    await eventually(() => upstream.seen.length === 1, 'the request');
+    assert.equal(fixture.proxy.counters.timeouts.head, 0);
+  });
+
+  it('that follows another one has its own time', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined);
+    await using fixture = await ProxyFixture.open(upstream);
+    const head = (id: number): string => text(frame('HEADERS', id, GET, endHeaders | endStream));
+    const client = await begin(fixture);
+    client.send(head(1).slice(0, 12));
+    await untilRead(fixture, PREFACE_BYTES.length + 9 + 12);
+    fixture.advance(9_000);
+
+    client.send(head(1).slice(12) + head(3).slice(0, 12));
+    await eventually(() => upstream.seen.length === 1, 'the first request');
+    fixture.advance(9_000);
+    client.send(head(3).slice(12));
+
+    await eventually(() => upstream.seen.length === 2, 'the second request');
+  });
+
+  it('counts with all others that have begun and not ended: the one that goes past the bound is given up', async () => {
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({}, { endStream: true });
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    const { counters } = fixture.proxy;
+    // Each keeps seven frames of field lines, the last of them in part.
+    const begun = [frame('HEADERS', 1, GET, endStream), ...moreFields()];
+    const length = text(...begun).length - 100;
+    const open = async (): Promise<RawSocket> => {
+      const before = counters.bytesFromClients;
+      const client = await begin(fixture);
+      client.send(text(...begun).slice(0, length));
+      const sent = PREFACE_BYTES.length + 9 + length;
+      await eventually(() => counters.bytesFromClients === before + sent, 'the head');
+      return client;
+    };
+    const first = await open();
+    const second = await open();
+    const fitting = Math.floor(maxPendingHeadBytes / length);
+    for (let n = 2; n < fitting; n += 1) await open();
+    assert.equal(counters.headsShed, 0);
+
+    const last = await open();
+    assert.match((await framesTo(last)).at(-1)?.payload.toString('latin1') ?? '', /do not end/);
+    first.send(`${text(...begun).slice(length)}${text(frame('CONTINUATION', 1, '', endHeaders))}`);
+    await eventually(() => counters.requestsTotal + counters.headsRefused === 1, 'the first one');
+    second.reset();
+    await eventually(() => counters.connectionsOpen === fitting, 'the reset');
+    await open();
+    await open();
+
+    assert.equal(counters.headsShed, 1);
+  });
+});
+
+/** Lines of 4 KiB that no table keeps, in six frames. */
+function moreFields(): Buffer[] {
+  const line = `\x0f\x11\x7f\x81\x1f${'x'.repeat(4_096)}`;
+  return Array.from({ length: 6 }, () => frame('CONTINUATION', 1, line.repeat(3)));
+}
