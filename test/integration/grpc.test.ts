@@ -225,6 +225,21 @@ describe('calls of gRPC through a sidecar', () => {
     assert.equal((await client.watch('tea')).length, 100);
   });
 
+  it('of clients that come while the pod drains are served, and each next one too', async () => {
+    await using opened = await open();
+    const { sidecar } = opened;
+    await sidecar.ask('/drain', 'POST');
+
+    const outcomes: string[][] = [];
+    for (let i = 0; i < 5; i += 1) {
+      using client = new PriceClient(sidecar.port);
+      outcomes.push(await client.watch('tea'));
+      outcomes.push(await client.watch('tea'));
+    }
+
+    assert(outcomes.every(({ length }) => length === 100));
+  });
+
   it('under way when the pod drains come to their end, and the next ones go elsewhere', async () => {
     await using opened = await open();
     const { client } = opened;

@@ -21,8 +21,11 @@ import type { Http2UpstreamPool } from './upstream-pool.ts';
 const MAX_STREAMS = 250;
 /** Body bytes of all streams of a connection that may wait to be passed on. */
 const CONNECTION_WINDOW = 1_048_576;
-/** From the first GOAWAY, which only asks, to the one after which new requests are not taken. */
-const LEAVE_MS = 1_000;
+/**
+ * From the first GOAWAY, which only asks, to the one after which new requests are not taken. More than a sweep counts of
+ * the time that the process was frozen: what came meanwhile is read before the next one.
+ */
+const LEAVE_MS = 3 * sweepIntervalMs;
 
 export interface Http2Owner {
   readonly upstreams: Http2UpstreamPool;
@@ -38,6 +41,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   readonly #exchanges = new Map<number, Http2Exchange>();
   readonly #peerAddress: string;
   #knownHost = '';
+  readonly #beganMs: number;
   #idleSinceMs: number;
   /** Since when a sweep has found the client within the same head, which is numbered by those before it. */
   #headSinceMs: number;
@@ -53,6 +57,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     this.context = context;
     this.#owner = owner;
     this.#peerAddress = socket.remoteAddress ?? '';
+    this.#beganMs = context.sweptMs;
     this.#idleSinceMs = context.sweptMs;
     this.#headSinceMs = context.sweptMs;
     this.hop = new Http2HopFields(hopFields(this.#peerAddress, forwardedProto, ''), via);
@@ -72,7 +77,6 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
       context.counters.bytesToClients += bytes;
     });
     this.schedule();
-    if (context.draining) this.startDraining();
   }
 
   get upstreams(): Http2UpstreamPool {
@@ -140,6 +144,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     this.#exchanges.delete(stream.id);
     this.context.counters.streamsOpen -= 1;
     exchange.onOver();
+    this.#askIfDraining();
     if (this.#exchanges.size > 0) return;
     this.#idleSinceMs = this.context.sweptMs;
     if (this.endpoint.isGoingAway) this.#leave();
@@ -221,6 +226,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   onSweep(): void {
     this.endpoint.forgive();
     this.#watchHead();
+    if (this.context.sweptMs - this.#beganMs >= LEAVE_MS) this.#askIfDraining();
     if (this.#askedMs < 0 || this.context.sweptMs - this.#askedMs < LEAVE_MS) return;
     this.#askedMs = Infinity;
     this.endpoint.goAway();
@@ -244,6 +250,12 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     this.#leave();
   }
 
+  // A client that comes while the sidecar drains is asked when its first request is over: clients that hear GOAWAY
+  // before they have sent one give it up.
+  #askIfDraining(): void {
+    if (this.context.draining) this.startDraining();
+  }
+
   /** Asks the client to send its next requests over another connection. */
   startDraining(): void {
     if (this.#askedMs >= 0) return;
@@ -252,11 +264,9 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     this.schedule();
   }
 
-  /** Takes no more requests, and ends with the last one. */
+  // The client was asked to leave when the draining began; what it sent before it heard of that may still be on its way.
   stop(): void {
-    this.endpoint.goAway();
-    if (this.#exchanges.size === 0) this.#leave();
-    else this.schedule();
+    this.#askIfDraining();
   }
 }
 
