@@ -14,6 +14,7 @@ export type OwnAnswerKind =
   | 'too-many-heads'
   | 'upstream-bad-response'
   | 'upstream-closed'
+  | 'upstream-closed-unheard'
   | 'upstream-connect'
   | 'upstream-not-http2'
   | 'upstream-takes-nothing'
@@ -31,6 +32,11 @@ export const ownAnswers: Readonly<Record<OwnAnswerKind, Answer>> = {
   'too-many-heads': answer(503, 'Service Unavailable', 'Too many request heads are unfinished.'),
   'upstream-bad-response': answer(502, 'Bad Gateway', 'The application sent no valid response.'),
   'upstream-closed': answer(502, 'Bad Gateway', 'The application closed without a response.'),
+  'upstream-closed-unheard': answer(
+    502,
+    'Bad Gateway',
+    'The application closed the connection before it said anything in HTTP/2.',
+  ),
   'upstream-connect': answer(503, 'Service Unavailable', 'The application cannot be reached.'),
   'upstream-not-http2': answer(502, 'Bad Gateway', 'The application does not speak HTTP/2.'),
   'upstream-takes-nothing': answer(

@@ -94,6 +94,44 @@ describe('an application that takes few streams', () => {
   });
 });
 
+describe('an application that breaks off', () => {
+  it('in the middle of a response, for no reason that it gives, does not make it look whole', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const stream = client.stream({ ':path': '/' });
+    const application = await upstream.accept();
+    application.send(frame('SETTINGS', 0).toString('latin1'));
+    await application.until('\x01\x05\0\0\0\x01');
+
+    const response = [
+      frame('HEADERS', 1, '\x88', FLAG.endHeaders),
+      frame('DATA', 1, 'half'),
+      frame('RST_STREAM', 1, uint32(NGHTTP2_NO_ERROR)),
+    ];
+    application.send(Buffer.concat(response).toString('latin1'));
+    stream.resume();
+    await closeOf(stream);
+
+    assert.equal(stream.rstCode, constants.NGHTTP2_INTERNAL_ERROR);
+  });
+
+  it('before it says anything is a 502 that does not call it no speaker of HTTP/2', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const asked = client.ask({ ':path': '/' });
+
+    const application = await upstream.accept();
+    await application.until('PRI');
+    application.reset();
+
+    const { body, status } = await asked;
+    assert.equal(status, 502);
+    assert.match(body.toString(), /closed the connection before it said anything/);
+  });
+});
+
 describe('an application that takes no streams at all', () => {
   it('is asked over one connection: a 503 that says so, to gRPC UNAVAILABLE', async () => {
     await using upstream = await Http2Upstream.open(() => undefined, { maxConcurrentStreams: 0 });

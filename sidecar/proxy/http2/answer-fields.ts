@@ -79,7 +79,16 @@ export function failureAnswer(
   upstream: Http2UpstreamConnection | undefined,
 ): Answer {
   if (upstream?.takesNothing === true) return ownAnswers['upstream-takes-nothing'];
-  const isSilent = kind === 'connect' || kind === 'timeout';
-  const spokeHttp2 = isSilent || upstream?.endpoint.peer.isTold === true;
-  return spokeHttp2 ? upstreamFailureAnswer(kind) : ownAnswers['upstream-not-http2'];
+  if (upstream?.endpoint.peer.isTold === true) return upstreamFailureAnswer(kind);
+  switch (kind) {
+    case 'connect':
+    case 'timeout':
+      return upstreamFailureAnswer(kind);
+    case 'bad-response':
+      return ownAnswers['upstream-not-http2'];
+    // It may be starting or ending: that it cannot speak HTTP/2 is not said.
+    case 'closed':
+    case 'reset':
+      return ownAnswers['upstream-closed-unheard'];
+  }
 }

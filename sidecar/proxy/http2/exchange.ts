@@ -340,7 +340,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
       this.#forward(this.#connection.upstreams.take());
     } else if (failure === undefined) {
       this.#context.counters.upstreamErrors.reset += 1;
-      this.#end(code === NO_ERROR ? INTERNAL_ERROR : code);
+      this.#end(code);
     } else this.#failWith(failure);
   }
 
@@ -406,7 +406,8 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     this.#finishTunnel();
     this.#state = 'done';
     this.#dropUpstream(CANCEL);
-    this.#connection.endpoint.reset(this.#stream, code);
+    // NO_ERROR in the middle of a message would make it look whole.
+    this.#connection.endpoint.reset(this.#stream, code === NO_ERROR ? INTERNAL_ERROR : code);
     this.#connection.schedule();
   }
 
