@@ -124,6 +124,36 @@ describe('a head over HTTP/2', () => {
   });
 });
 
+describe('a client that does not read what it makes us answer', () => {
+  it('is left when its frames would only add to what waits', async () => {
+    await using upstream = await Http2Upstream.open(() => undefined);
+    await using fixture = await ProxyFixture.open(upstream);
+    const { counters } = fixture.proxy;
+    const client = await begin(fixture);
+    client.socket.pause();
+    const pings = text(frame('PING', 0, '12345678')).repeat(9_000);
+    let sent = PREFACE_BYTES.length + 9;
+    let answered = 0;
+
+    // As long as all are answered; more would bring the connection's end, and what waits would be lost with it.
+    for (let before = -pings.length; answered - before >= pings.length;) {
+      before = answered;
+      fixture.advance(500);
+      client.send(pings);
+      sent += pings.length;
+      await untilRead(fixture, sent);
+      // What was read in one turn is answered in the next.
+      await new Promise(setImmediate);
+      await new Promise(setImmediate);
+      answered = counters.bytesToClients;
+    }
+    client.socket.resume();
+
+    const said = await client.rest();
+    assert.match(said.slice(-100), /too many frames that bring nothing/);
+  });
+});
+
 /** Lines of 4 KiB that no table keeps, in six frames. */
 function moreFields(): Buffer[] {
   const line = `\x0f\x11\x7f\x81\x1f${'x'.repeat(4_096)}`;

@@ -224,7 +224,8 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
 
   /** Told at each sweep. */
   onSweep(): void {
-    this.endpoint.forgive();
+    // A client that does not read the answers to its frames is given no more of them.
+    if (this.#wire.hasBeenRead()) this.endpoint.forgive();
     this.#watchHead();
     if (this.context.sweptMs - this.#beganMs >= LEAVE_MS) this.#askIfDraining();
     if (this.#askedMs < 0 || this.context.sweptMs - this.#askedMs < LEAVE_MS) return;

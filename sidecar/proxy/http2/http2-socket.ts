@@ -14,6 +14,7 @@ export class Http2Socket {
   readonly #onWritten: (bytes: number) => void;
   #isScheduled = false;
   #isEnding = false;
+  #hasDrained = false;
 
   constructor(socket: Socket, endpoint: Endpoint, onWritten: (bytes: number) => void) {
     this.socket = socket;
@@ -50,9 +51,17 @@ export class Http2Socket {
     else sender.isBlocked = socket.writableLength > MAX_UNSENT_BYTES;
   }
 
+  /** Whether the peer has taken what was written, now or at some time since the last call. */
+  hasBeenRead(): boolean {
+    const hasBeenRead = this.#hasDrained || !this.#endpoint.sender.isBlocked;
+    this.#hasDrained = false;
+    return hasBeenRead;
+  }
+
   /** The socket has taken everything. */
   onDrain(): void {
     const { sender } = this.#endpoint;
+    this.#hasDrained = true;
     if (!sender.isBlocked) return;
     sender.isBlocked = false;
     sender.pump();
