@@ -223,6 +223,11 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
       'Unfinished heads given up, by 503 or GOAWAY, because those of all connections were too large together.',
       () => proxy.headsShed,
     ),
+    count(
+      'weir_http2_streams_shed_total',
+      'Requests over HTTP/2 broken off because too much waited for clients that do not read.',
+      () => proxy.streamsShed,
+    ),
     counter('weir_responses_total', 'Final responses by class, our own included.', ['class'], () =>
       [1, 2, 3, 4, 5].map((digit) => ({
         labels: { class: `${digit}xx` },

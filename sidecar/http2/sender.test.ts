@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { shown } from '../../test/support/http2-frames.ts';
 import { fieldsOf } from '../../test/support/http2-side.ts';
+import { Backlog } from './backlog.ts';
 import { MAX_FRAME_BYTES } from './frame.ts';
 import { Sender } from './sender.ts';
 import { NOBODY, Stream, type StreamOwner } from './stream.ts';
@@ -262,6 +263,28 @@ describe('streams that wait', () => {
     sender.isBlocked = false;
     sender.pump();
     assert.deepEqual(frames(), ['DATA 1 first', 'DATA 1 part 2', 'DATA 1 part 1 END']);
+  });
+});
+
+describe('what waits on several connections', () => {
+  it('counts together until it is sent, or its stream is over', () => {
+    const backlog = new Backlog(5);
+    const [first, second] = [setting(), setting()];
+    first.sender.backlog = backlog;
+    second.sender.backlog = backlog;
+    const [one, two] = [first.open(1, 0), second.open(1, 0)];
+    first.sender.data(one, bytes('abc'), false);
+    const areOverfull = (): boolean[] => [first.sender.isOverfull, second.sender.isOverfull];
+    assert.deepEqual(areOverfull(), [false, false]);
+    second.sender.data(two, bytes('defg'), false);
+    assert.deepEqual(areOverfull(), [true, true]);
+    assert.equal(backlog.bytes, 7);
+    one.sendWindow = 2;
+    first.sender.pump();
+    assert.equal(backlog.bytes, 5);
+    second.sender.reset(two, 8);
+    assert.equal(backlog.bytes, 1);
+    assert.deepEqual(areOverfull(), [false, false]);
   });
 });
 

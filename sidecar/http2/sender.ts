@@ -1,5 +1,6 @@
 // Hot path. What goes out on one connection: frames in order, data as far as the windows of the peer allow (RFC 9113 §5.2),
 // streams in turns.
+import { Backlog } from './backlog.ts';
 import type { ErrorCode } from './error-code.ts';
 import type { Field } from './field.ts';
 import { MAX_FRAME_BYTES } from './frame.ts';
@@ -15,6 +16,10 @@ export class Sender {
   isBlocked = false;
   /** Bytes of data that the peer still takes on all streams together. */
   window: number = DEFAULT_WINDOW;
+  /** What waits here counts there, with what waits on other connections. */
+  backlog: Backlog = new Backlog(Infinity);
+  /** Bytes of data that wait. */
+  #waitingBytes = 0;
   /** Streams with data that waits, or with an end behind it. */
   readonly #waiting = new Set<Stream>();
   readonly #onOver: (stream: Stream) => void;
@@ -22,6 +27,11 @@ export class Sender {
   /** `onOver` is told of each stream whose both sides have ended. */
   constructor(onOver: (stream: Stream) => void) {
     this.#onOver = onOver;
+  }
+
+  /** Whether more waits, with others, than there is room for. */
+  get isOverfull(): boolean {
+    return this.backlog.isTooMuch(this.#waitingBytes);
   }
 
   /** A message's fields, or those of an interim response. */
@@ -59,7 +69,7 @@ export class Sender {
     stream.localEnding = true;
     stream.localEnded = true;
     stream.queue.length = 0;
-    stream.queuedBytes = 0;
+    this.#count(stream, -stream.queuedBytes);
   }
 
   /** Sends what waits, as far as it may go: a frame of each stream in turn. */
@@ -78,7 +88,7 @@ export class Sender {
   }
 
   #take(stream: Stream, first: Buffer, sent: number): void {
-    stream.queuedBytes -= sent;
+    this.#count(stream, -sent);
     if (sent === first.length) stream.queue.shift();
     else stream.queue[0] = first.subarray(sent);
     if (stream.queue.length === 0) this.#waiting.delete(stream);
@@ -88,8 +98,14 @@ export class Sender {
 
   #enqueue(stream: Stream, bytes: Buffer): void {
     stream.queue.push(bytes);
-    stream.queuedBytes += bytes.length;
+    this.#count(stream, bytes.length);
     this.#waiting.add(stream);
+  }
+
+  #count(stream: Stream, bytes: number): void {
+    stream.queuedBytes += bytes;
+    this.#waitingBytes += bytes;
+    this.backlog.bytes += bytes;
   }
 
   #sendNow(stream: Stream, bytes: Buffer): number {

@@ -1,4 +1,5 @@
 // What all connections of one proxy share.
+import type { Backlog } from '../http2/backlog.ts';
 import type { AccessLog } from './access-log.ts';
 import type { Gate } from './gate.ts';
 import type { ProxyCounters } from './proxy-counters.ts';
@@ -14,6 +15,8 @@ export interface ProxyContext {
   sweptMs: number;
   /** Bytes of heads that have begun and not ended, over all client connections. */
   pendingHeadBytes: number;
+  /** What waits for clients of HTTP/2. */
+  readonly backlog: Backlog;
   /** `Date: …\r\n`, renewed by the sweep. */
   dateLine: string;
   /** `Via: 1.1 <name>\r\n`, or empty. */

@@ -27,6 +27,8 @@ export class ProxyCounters {
   tunnelsOpen = 0;
   /** Requests under way over HTTP/2. */
   streamsOpen = 0;
+  /** Requests over HTTP/2 broken off because too much waited for clients that do not read. */
+  streamsShed = 0;
   /** Connections the client broke off while a request was under way. */
   clientAborts = 0;
   upstreamConnectionsTotal = 0;

@@ -70,6 +70,12 @@ const defaultMaxConnections = 10_000;
  */
 export const maxPendingHeadBytes = 16_777_216;
 
+/**
+ * Bytes that may wait for clients of HTTP/2 that do not read: 64 KiB of a stream are 640 MB of all that may be open. With
+ * twice this, and what Node needs beside it, a container of 256 MiB is full.
+ */
+export const maxWaitingBytes = 33_554_432;
+
 /** Connections past the maximum that are answered at once; the next are closed without a word. */
 export const maxRefusedConnections = 64;
 

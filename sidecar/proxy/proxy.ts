@@ -2,6 +2,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { Backlog } from '../http2/backlog.ts';
 import type { AccessLog } from './access-log.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { Gate } from './gate.ts';
@@ -14,6 +15,7 @@ import { ProxyCounters } from './proxy-counters.ts';
 import {
   maxQuietMs,
   maxRefusedConnections,
+  maxWaitingBytes,
   quietMs,
   settle,
   sweepIntervalMs,
@@ -97,6 +99,7 @@ class ListeningProxy implements Proxy {
       now: dependencies.now,
       sweptMs: 0,
       pendingHeadBytes: 0,
+      backlog: new Backlog(maxWaitingBytes),
       dateLine: '',
       draining: false,
       stopping: false,

@@ -1,9 +1,16 @@
 // What a client of HTTP/2 can make the proxy keep, and for how long.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { maxPendingHeadBytes } from '../../sidecar/proxy/proxy-options.ts';
-import { frame, FLAG, framesIn, PREFACE_BYTES, type SeenFrame } from '../support/http2-frames.ts';
-import { Http2Upstream } from '../support/http2.ts';
+import { maxPendingHeadBytes, maxWaitingBytes } from '../../sidecar/proxy/proxy-options.ts';
+import {
+  frame,
+  FLAG,
+  framesIn,
+  PREFACE_BYTES,
+  settings,
+  type SeenFrame,
+} from '../support/http2-frames.ts';
+import { Http2Client, Http2Upstream } from '../support/http2.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually, type RawSocket } from '../support/raw-socket.ts';
 
@@ -151,6 +158,42 @@ describe('a client that does not read what it makes us answer', () => {
 
     const said = await client.rest();
     assert.match(said.slice(-100), /too many frames that bring nothing/);
+  });
+});
+
+describe('responses that wait for clients of HTTP/2', () => {
+  it('are bounded all together: who has the most is broken off, and others are served', async () => {
+    const body = Buffer.alloc(70_000);
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({});
+      stream.end(body);
+    });
+    await using fixture = await ProxyFixture.open(upstream);
+    const { counters } = fixture.proxy;
+    const asked = Array.from({ length: 250 }, (_, i) =>
+      frame('HEADERS', 2 * i + 1, GET, endHeaders | endStream),
+    );
+    // Nothing may be sent on any stream.
+    const stalled = frame('SETTINGS', 0, settings([4, 0]));
+
+    const clients: RawSocket[] = [];
+    for (let n = 0; n < 5; n += 1) clients.push(await begin(fixture, stalled, ...asked));
+
+    // The application sends 64 KiB on each stream until it is told that they have been taken.
+    const most = Math.ceil((2 * maxWaitingBytes) / 65_535);
+    await eventually(() => upstream.seen.length === 1_250, 'the requests');
+    await eventually(() => counters.streamsOpen <= most, 'room');
+    await using other = Http2Client.to(fixture.proxy.address.port);
+    assert.equal((await other.ask({ ':path': '/' })).body.length, body.length);
+    assert.equal(counters.streamsShed + counters.streamsOpen, 1_250);
+
+    for (const client of clients) client.reset();
+    await eventually(() => counters.streamsOpen === 0, 'the resets');
+    const shed = counters.streamsShed;
+    await begin(fixture, stalled, ...asked);
+    await eventually(() => upstream.seen.length === 1_501, 'the requests after them');
+    assert.equal((await other.ask({ ':path': '/' })).status, 200);
+    assert.equal(counters.streamsShed, shed);
   });
 });
 

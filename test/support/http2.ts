@@ -34,7 +34,8 @@ export class Http2Upstream implements AsyncDisposable {
   }
 
   static async open(onStream: OnStream, settings: Settings = {}): Promise<Http2Upstream> {
-    const server = createServer({ settings });
+    // Of Node's own: megabytes of answers that nobody reads would end the session.
+    const server = createServer({ settings, maxSessionMemory: 1_000 });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const upstream = new Http2Upstream(server);

@@ -5,6 +5,7 @@
 //       └───otherwise──▶ answered here ──────────────────────────────────────────▶ done
 import {
   CANCEL,
+  ENHANCE_YOUR_CALM,
   type ErrorCode,
   INTERNAL_ERROR,
   NO_ERROR,
@@ -28,6 +29,7 @@ import { timeoutOf, type Wait } from '../waits.ts';
 import { failureAnswer, grpcAnswerFields, sendAnswer, sendToGrpc } from './answer-fields.ts';
 import { FieldLines } from './forwarded-fields.ts';
 import type { Http2Connection } from './http2-connection.ts';
+import { requestWait, responseWait } from './stream-waits.ts';
 import type { Http2UpstreamConnection } from './upstream-connection.ts';
 
 type State = 'deciding' | 'forwarded' | 'responding' | 'done';
@@ -112,10 +114,9 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   /** Answers a request that is not served for what it is. */
   refuse(): void {
     const { refusal } = this.#request;
-    const { counters } = this.#context;
     if (refusal === undefined) return;
-    counters.headsRefused += 1;
-    counters.countRefusal(refusal);
+    this.#context.counters.headsRefused += 1;
+    this.#context.counters.countRefusal(refusal);
     if (refusal === 'malformed') this.#end(PROTOCOL_ERROR);
     else this.#answer(refusalAnswer(refusal));
   }
@@ -264,7 +265,12 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   }
 
   #onResponseData(bytes: Buffer, endsStream: boolean): void {
-    this.#connection.endpoint.sender.data(this.#stream, bytes, endsStream);
+    const { sender } = this.#connection.endpoint;
+    sender.data(this.#stream, bytes, endsStream);
+    if (this.#stream.queuedBytes > 0 && sender.isOverfull) {
+      this.#context.counters.streamsShed += 1;
+      this.#end(ENHANCE_YOUR_CALM);
+    }
     this.#connection.schedule();
   }
 
@@ -305,10 +311,9 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
 
   #onClientReset(code: ErrorCode): void {
     const { counters, gate } = this.#context;
-    const wasDeciding = this.#state === 'deciding';
     if (this.#state === 'done') return;
     counters.clientAborts += 1;
-    if (wasDeciding) gate.cancel(this);
+    if (this.#state === 'deciding') gate.cancel(this);
     this.#finishTunnel();
     this.#dropUpstream(code === NO_ERROR ? CANCEL : code);
     this.#state = 'done';
@@ -443,16 +448,9 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     if (this.#upstream?.endpoint.peer.isTold === false) return 'connect';
     // A call of gRPC, as a tunnel, may be silent for as long as both sides like: it has deadlines of its own.
     if (this.#isGrpc || this.#request.protocol !== '') return 'tunnel';
-    return this.#state === 'responding' ? this.#responseWait() : this.#requestWait();
-  }
-
-  #responseWait(): Wait {
-    return this.#stream.queuedBytes > 0 ? 'client-stall' : 'upstream-stall';
-  }
-
-  #requestWait(): Wait {
-    const isSent = this.#stream.remoteEnded || (this.#upstreamStream?.queuedBytes ?? 0) > 0;
-    return isSent ? 'response' : 'client-stall';
+    return this.#state === 'responding'
+      ? responseWait(this.#stream)
+      : requestWait(this.#stream, this.#upstreamStream);
   }
 
   /** Nothing has moved for as long as is allowed. */

@@ -73,6 +73,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
       },
       this,
     );
+    this.endpoint.sender.backlog = context.backlog;
     this.#wire = new Http2Socket(socket, this.endpoint, (bytes) => {
       context.counters.bytesToClients += bytes;
     });
