@@ -1,4 +1,5 @@
 // Connections of clients on their way through the handshake of TLS. Served is who has finished it.
+import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 import type { ProxyCounters } from './proxy-counters.ts';
@@ -20,7 +21,7 @@ export class TlsAcceptance {
   constructor({ context, timeoutMs, counters, onSecure }: TlsAcceptanceOptions) {
     const asksForCertificate = context.ca !== undefined;
     this.#server = createServer({
-      ...context,
+      ...withoutRenegotiation(context),
       ALPNProtocols: ['h2', 'http/1.1'],
       handshakeTimeout: timeoutMs,
       requestCert: asksForCertificate,
@@ -52,11 +53,17 @@ export class TlsAcceptance {
 
   /** For handshakes from now on. */
   renew(context: SecureContextOptions): void {
-    this.#server.setSecureContext(context);
+    this.#server.setSecureContext(withoutRenegotiation(context));
   }
 
   /** Cuts every connection, those under handshake included. */
   close(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+// A client of TLS 1.2 could ask for one handshake after another, each of which costs us more than it. Node's own limit is
+// an error that leaves the socket open.
+function withoutRenegotiation(context: SecureContextOptions): SecureContextOptions {
+  return { ...context, secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
 }

@@ -123,6 +123,25 @@ describe('a listener with a certificate', () => {
     assert.notEqual(after.serial, before.serial);
   });
 
+  it('agrees on TLS once in a connection', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using sidecar = await open(certificates, upstream.port);
+    const { ca } = certificates;
+    const options = { host: '127.0.0.1', port: sidecar.port, ca, maxVersion: 'TLSv1.2' } as const;
+    const socket = connect(options);
+    await once(socket, 'secureConnect');
+
+    const failed = once(socket, 'error') as Promise<[Error]>;
+    socket.renegotiate({}, () => undefined);
+
+    assert.match((await failed)[0].message, /no renegotiation/);
+    await eventually(
+      'the connection has gone',
+      async () => (await sidecar.metric('weir_connections')) === 0,
+    );
+  });
+
   it('leaves out whoever speaks no TLS, and goes on with the others', async () => {
     await using certificates = await makeCertificates();
     await using upstream = await AnsweringUpstream.open(OK);
