@@ -54,7 +54,7 @@ describe('a certificate and its key', () => {
       });
 
     assert.equal(check({ cert: 'nonsense' }), 'it is no certificate in PEM form');
-    assert.equal(check({ key: 'nonsense' }), 'its key is no private key in PEM form');
+    assert.equal(check({ key: 'nonsense' }), 'there is no private key in PEM form, unencrypted');
     assert.equal(
       check({ key: certificates.key }),
       'the private key is not the one of the certificate',

@@ -14,18 +14,24 @@ export function validityOf(pem: string, what: string): Validity {
   return { notBeforeMs: validFromDate.getTime(), notAfterMs: validToDate.getTime() };
 }
 
-/** Throws CERTIFICATE_INVALID when the key is not the certificate's, or the certificate is over. */
-export function checkPair(
-  { cert, key }: { readonly cert: string; readonly key: string },
-  what: string,
-  nowMs: number,
-): void {
-  const certificate = parseCertificate(cert, what);
-  if (!certificate.checkPrivateKey(parseKey(key, what))) {
-    throw invalid(what, 'the private key is not the one of the certificate');
+interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * Throws CERTIFICATE_INVALID when the key is not the certificate's, or the certificate is over. `what` names the two for a
+ * person, or where both come from.
+ */
+export function checkPair({ cert, key }: Pair, what: string | Pair, nowMs: number): void {
+  const names = typeof what === 'string' ? { cert: what, key: what } : what;
+  const certificate = parseCertificate(cert, names.cert);
+  if (!certificate.checkPrivateKey(parseKey(key, names.key))) {
+    const which = typeof what === 'string' ? 'the private key' : `the private key of ${what.key}`;
+    throw invalid(names.cert, `${which} is not the one of the certificate`);
   }
   if (certificate.validToDate.getTime() <= nowMs) {
-    throw invalid(what, `it ended on ${certificate.validToDate.toISOString()}`);
+    throw invalid(names.cert, `it ended on ${certificate.validToDate.toISOString()}`);
   }
 }
 
@@ -42,7 +48,7 @@ function parseKey(pem: string, what: string): ReturnType<typeof createPrivateKey
     return createPrivateKey(pem);
   } catch {
     // The cause may quote the key.
-    throw invalid(what, 'its key is no private key in PEM form');
+    throw invalid(what, 'there is no private key in PEM form, unencrypted');
   }
 }
 

@@ -115,8 +115,8 @@ async function readPem(file: string): Promise<string> {
 }
 
 /** When the certificate ends. Throws CERTIFICATE_INVALID. */
-function judge({ cert, clientCa }: CertificatePaths, { context }: Contents): number {
-  checkPair(context, cert, Date.now());
+function judge({ cert, clientCa, ...paths }: CertificatePaths, { context }: Contents): number {
+  checkPair(context, { cert, key: paths.key }, Date.now());
   if (clientCa !== undefined) validityOf(String(context.ca), clientCa);
   try {
     createSecureContext(context);

@@ -178,6 +178,16 @@ describe('a certificate that cannot be used', () => {
     });
   }
 
+  it('for its key ends the start with the name of the file of the key', async () => {
+    await using certificates = await makeCertificates();
+    await writeFile(path.join(certificates.folder, 'server.key'), 'nonsense');
+
+    await assert.rejects(
+      open(certificates, 1),
+      /server\.key\s+problem: there is no private key in PEM form, unencrypted/,
+    );
+  });
+
   it('that is half given is a mistake of the command line', async () => {
     await assert.rejects(
       SidecarProcess.open({
