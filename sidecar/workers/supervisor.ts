@@ -13,8 +13,10 @@ import type { Log } from '../log.ts';
 import { CLOSING_MS, describeReady, type RunDependencies } from '../run.ts';
 import type { ConfigTarget, PushedConfig, SidecarReport } from '../policy/pushed-config.ts';
 import { listenAt } from '../proxy/listening.ts';
+import { maxQuietMs } from '../proxy/proxy-options.ts';
 import type { RunConfig } from '../run-config.ts';
 import type { HostPort } from '../../contract/setting.ts';
+import { Arrivals } from './arrivals.ts';
 import type { FromWorker } from './message.ts';
 import { Rollout } from './rollout.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
@@ -45,12 +47,14 @@ export async function runSupervisor(
     stack.use(await openOperatorSource({ config, target: team, ...dependencies }));
   }
   const listening: Listening[] = [];
+  const arrivals = new Arrivals();
   const stopListening = (): void => {
     for (const { server } of listening) server.close();
   };
   stack.defer(stopListening);
   for (const [route, listen] of config.listen.entries()) {
     const onConnection = (socket: Socket): void => {
+      arrivals.note();
       team.take(socket, route);
     };
     listening.push(await listenOn(listen, onConnection));
@@ -73,8 +77,11 @@ export async function runSupervisor(
     ),
   );
   if (!signal.aborted) await once(signal, 'abort');
+  const cutAtMs = performance.now() + Math.max(0, config.grace - CLOSING_MS);
+  team.startDraining();
+  await arrivals.untilQuiet(Math.min((config.grace - CLOSING_MS) / 2, maxQuietMs));
   stopListening();
-  await team.stop(Math.max(0, config.grace - CLOSING_MS));
+  await team.stop(Math.max(0, cutAtMs - performance.now()));
   log.info({ event: 'stopped' }, 'stopped');
 }
 
