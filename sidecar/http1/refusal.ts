@@ -18,6 +18,8 @@ export type RefusalReason =
   | 'host-mismatch'
   | 'host-missing'
   | 'host-repeated'
+  | 'http2-fault'
+  | 'http2-flood'
   | 'http2-preface'
   | 'length-and-chunked'
   | 'malformed'
@@ -55,6 +57,8 @@ const statuses: Readonly<Record<RefusalReason, RefusalStatus>> = {
   'host-mismatch': 400,
   'host-missing': 400,
   'host-repeated': 400,
+  'http2-fault': 400, // of a connection: what it says stands in its GOAWAY
+  'http2-flood': 400,
   'http2-preface': 505,
   'length-and-chunked': 400,
   malformed: 400, // a message of HTTP/2 (RFC 9113 §8.1.1)

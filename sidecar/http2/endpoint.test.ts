@@ -294,6 +294,7 @@ describe('a fault of the peer', () => {
       const sent = frames(side).filter((line) => !line.startsWith('SETTINGS 0 ACK'));
       assert.deepEqual(sent, [`GOAWAY 0 after ${said}`]);
       assert(side.endpoint.isBroken && side.endpoint.isGoingAway);
+      assert.notEqual(side.endpoint.fault, 0);
       assert.equal(side.endpoint.openStreams, 0);
       assert.equal(side.told().filter((line) => line.startsWith('reset 1')).length, 1);
     });

@@ -68,6 +68,8 @@ export class Endpoint {
   readonly peer: PeerSettings = new PeerSettings();
   /** After a fault of the peer: GOAWAY has been written, and nothing more is read. */
   isBroken = false;
+  /** The code of that fault. */
+  fault: ErrorCode = NO_ERROR;
   /** GOAWAY has come or was sent: no new streams. */
   isGoingAway = false;
   /** Field blocks that have come whole. */
@@ -102,10 +104,9 @@ export class Endpoint {
     });
     this.#preface = new Preface(options.role);
     this.#receiveWindow = options.connectionWindow;
-    const { output } = this.sender;
-    if (options.role === 'client') output.bytes(Buffer.from(PREFACE, 'latin1'));
-    output.settings(encodeSettings(options));
-    output.windowUpdate(0, options.connectionWindow - DEFAULT_WINDOW);
+    if (options.role === 'client') this.sender.output.bytes(Buffer.from(PREFACE, 'latin1'));
+    this.sender.output.settings(encodeSettings(options));
+    this.sender.output.windowUpdate(0, options.connectionWindow - DEFAULT_WINDOW);
   }
 
   /** Streams that are not over. */
@@ -137,6 +138,7 @@ export class Endpoint {
       this.#reader.keep();
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
+      this.fault = error.code;
       this.close(error.code, error.message);
     }
   }

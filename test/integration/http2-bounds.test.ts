@@ -1,6 +1,7 @@
 // What a client of HTTP/2 can make the proxy keep, and for how long.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { RefusalReason } from '../../sidecar/http1/refusal.ts';
 import { maxPendingHeadBytes, maxWaitingBytes } from '../../sidecar/proxy/proxy-options.ts';
 import {
   frame,
@@ -9,6 +10,7 @@ import {
   PREFACE_BYTES,
   settings,
   type SeenFrame,
+  uint32,
 } from '../support/http2-frames.ts';
 import { Http2Client, Http2Upstream } from '../support/http2.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
@@ -195,6 +197,26 @@ describe('responses that wait for clients of HTTP/2', () => {
     assert.equal((await other.ask({ ':path': '/' })).status, 200);
     assert.equal(counters.streamsShed, shed);
   });
+});
+
+describe('a connection that a client of HTTP/2 spoils', () => {
+  const spoilt: readonly (readonly [claim: string, bytes: Buffer, reason: RefusalReason])[] = [
+    ['a flood', frame('PRIORITY', 3, uint32(0, 0).subarray(3)), 'http2-flood'],
+    ['a fault', frame('PING', 0, 'short'), 'http2-fault'],
+  ];
+
+  for (const [claim, bytes, reason] of spoilt) {
+    it(`is counted once as what it was: ${claim}`, async () => {
+      await using upstream = await Http2Upstream.open(() => undefined);
+      await using fixture = await ProxyFixture.open(upstream);
+      const client = await begin(fixture);
+
+      client.send(text(bytes).repeat(10_002));
+
+      await client.gone();
+      assert.deepEqual([...fixture.proxy.counters.refusals], [[reason, 1]]);
+    });
+  }
 });
 
 /** Lines of 4 KiB that no table keeps, in six frames. */

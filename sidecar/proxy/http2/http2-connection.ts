@@ -1,7 +1,7 @@
 // Hot path. One client connection that speaks HTTP/2: hands each request to an exchange and ends well.
 import type { Socket } from 'node:net';
 import { Endpoint, type EndpointOwner } from '../../http2/endpoint.ts';
-import { ENHANCE_YOUR_CALM, REFUSED_STREAM } from '../../http2/error-code.ts';
+import { ENHANCE_YOUR_CALM, NO_ERROR, REFUSED_STREAM } from '../../http2/error-code.ts';
 import { Field } from '../../http2/field.ts';
 import type { FieldBlock } from '../../http2/hpack-decoder.ts';
 import { Http2Request } from '../../http2/request.ts';
@@ -95,10 +95,17 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
 
   onData(bytes: Buffer): void {
     this.context.counters.bytesFromClients += bytes.length;
+    const wasBroken = this.endpoint.isBroken;
     this.endpoint.receive(bytes);
+    if (!wasBroken && this.endpoint.fault !== NO_ERROR) this.#countFault();
     this.#boundHeads();
     if (this.endpoint.isBroken) this.#wire.end();
     else this.schedule();
+  }
+
+  #countFault(): void {
+    const isFlood = this.endpoint.fault === ENHANCE_YOUR_CALM;
+    this.context.counters.countRefusal(isFlood ? 'http2-flood' : 'http2-fault');
   }
 
   // Each one may be 128 KiB as it comes: of thousands of connections together that is more than there is.
