@@ -25,7 +25,7 @@ const MOST_GROWTH_MB = 20;
 const LEAST_WARM_MS = 5 * 60_000;
 /** Findings written down. */
 const MOST_KEPT = 50;
-const seedFolder = path.join(import.meta.dirname, '..', 'test', 'fuzz', 'seeds');
+const seedFolder = path.join(import.meta.dirname, '..', 'test', 'fuzz', 'seeds', 'http1');
 
 const { values: flags } = parseArgs({
   options: {

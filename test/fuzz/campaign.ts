@@ -1,11 +1,9 @@
 // Rounds of the fuzzer, several at once, against one real `weir run`: until the time is over or somebody finds something.
 import { SidecarProcess } from '../support/sidecar.ts';
+import { randomFrom } from '../support/http1-messages.ts';
 import { marksIn } from './dialect.ts';
-import type { Answer, Dialect, Round } from './dialect.ts';
+import type { Answer, Dialect, FuzzedApplication, Round, SeenRequest } from './dialect.ts';
 import { FuzzedRound } from './fuzzed-round.ts';
-import { FuzzedUpstream } from './fuzzed-upstream.ts';
-import type { SeenRequest } from './fuzzed-upstream.ts';
-import { roundRandom } from './http1-dialect.ts';
 
 /** Rounds under way at once: their connections share the sidecar's connections to the application. */
 const AT_ONCE = 12;
@@ -62,7 +60,7 @@ export interface FuzzReport {
 export class FuzzCampaign implements AsyncDisposable {
   readonly #options: FuzzOptions;
   readonly #sidecar: SidecarProcess;
-  readonly #upstream: FuzzedUpstream;
+  readonly #application: FuzzedApplication;
   readonly #active = new Map<string, FuzzedRound>();
   /** Start lines and bodies of all requests without a mark that clients have sent whole. */
   readonly #unmarked = new Set<string>();
@@ -72,25 +70,29 @@ export class FuzzCampaign implements AsyncDisposable {
   #connections = 0;
   #bytes = 0;
 
-  private constructor(options: FuzzOptions, sidecar: SidecarProcess, upstream: FuzzedUpstream) {
+  private constructor(
+    options: FuzzOptions,
+    sidecar: SidecarProcess,
+    application: FuzzedApplication,
+  ) {
     this.#options = options;
     this.#sidecar = sidecar;
-    this.#upstream = upstream;
-    upstream.answering = (request) => this.#answerTo(request);
+    this.#application = application;
+    application.answering = (request) => this.#answerTo(request);
   }
 
   static async open(options: FuzzOptions): Promise<FuzzCampaign> {
     await using stack = new AsyncDisposableStack();
-    const upstream = stack.use(await FuzzedUpstream.open());
+    const application = stack.use(await options.dialect.openApplication());
     const sidecar = await SidecarProcess.open({
       files: { 'all.yaml': POLICY },
-      upstreamPort: upstream.port,
+      upstreamPort: application.port,
       flags: TIMEOUTS,
       // As the command's own first line bounds it: else the young generation grows for minutes.
       env: { NODE_OPTIONS: '--max-semi-space-size=2' },
     });
     stack.move();
-    return new FuzzCampaign(options, sidecar, upstream);
+    return new FuzzCampaign(options, sidecar, application);
   }
 
   /** The sidecar's resident memory, bytes. */
@@ -105,8 +107,8 @@ export class FuzzCampaign implements AsyncDisposable {
   async run(): Promise<FuzzReport> {
     const given = [...(this.#options.given ?? [])];
     await Promise.all(Array.from({ length: AT_ONCE }, () => this.#keepPlaying(given)));
-    const { sidecar, upstream } = { sidecar: this.#sidecar, upstream: this.#upstream };
-    for (const what of upstream.findings.splice(0)) {
+    const { sidecar, application } = { sidecar: this.#sidecar, application: this.#application };
+    for (const what of application.findings.splice(0)) {
       this.#findings.push({
         round: { connections: [], answers: [] },
         number: undefined,
@@ -117,7 +119,7 @@ export class FuzzCampaign implements AsyncDisposable {
     return {
       ...{ rounds: this.#rounds, connections: this.#connections, bytes: this.#bytes },
       findings: this.#findings,
-      seen: upstream.heads,
+      seen: application.heads,
       admitted:
         metricIn(text, 'weir_requests_total{verdict="allowed"}') +
         metricIn(text, 'weir_upstream_retries_total'),
@@ -182,22 +184,21 @@ export class FuzzCampaign implements AsyncDisposable {
       return { answer: round.onRequest(request, mark), mark };
     }
     if (mark !== undefined || !this.#unmarked.has(keyOf(request))) {
-      this.#upstream.findings.push(`smuggled: ${JSON.stringify(request)}`);
+      this.#application.findings.push(`smuggled: ${JSON.stringify(request)}`);
     }
-    return { answer: UNMARKED, mark: '' };
+    return { answer: this.#options.dialect.unmarked, mark: '' };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sidecar[Symbol.asyncDispose]();
-    await this.#upstream[Symbol.asyncDispose]();
+    await this.#application[Symbol.asyncDispose]();
   }
 }
 
-const UNMARKED: Answer = {
-  bytes: 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
-  then: 'keep',
-  isSound: true,
-};
+/** A source of numbers for one round. */
+export function roundRandom(seed: number, round: number): () => number {
+  return randomFrom(Math.imul(seed, 0x9e37_79b1) + round);
+}
 
 export function makeRound(dialect: Dialect, random: () => number): Round {
   const connections = Array.from({ length: 2 + Math.floor(random() * 2) }, () =>

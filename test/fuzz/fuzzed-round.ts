@@ -1,18 +1,20 @@
 // One round of the fuzzer against a running sidecar, and the judgement on it.
+import { setTimeout as delay } from 'node:timers/promises';
 import { RawSocket } from '../support/raw-socket.ts';
 import { MARK, markOf, marksIn } from './dialect.ts';
-import { seenByLlhttp } from '../support/llhttp.ts';
-import type { Answer, Dialect, Round, StrictReading, StrictRequest } from './dialect.ts';
-import type { SeenRequest } from './fuzzed-upstream.ts';
+import type {
+  Answer,
+  Dialect,
+  Round,
+  SeenRequest,
+  StrictReading,
+  StrictRequest,
+} from './dialect.ts';
 
 /** Every timeout of the sidecar is set to a second; a busy machine may take some more. */
 const MOST_WAIT_MS = 30_000;
-
-const echo: Answer = {
-  bytes: `HTTP/1.1 200 OK\r\nX-Echo: ${MARK}\r\nContent-Length: 2\r\n\r\nok`,
-  then: 'keep',
-  isSound: true,
-};
+/** In which the application may have answered what was sent before. */
+const PAUSE_MS = 3;
 
 interface FuzzedConnection {
   readonly mark: string;
@@ -23,6 +25,7 @@ interface FuzzedConnection {
 /** A round under way. */
 export class FuzzedRound {
   readonly connections: readonly FuzzedConnection[];
+  readonly #dialect: Dialect;
   readonly #answers: readonly Answer[];
   readonly #seen: SeenRequest[] = [];
   readonly #findings: string[] = [];
@@ -33,6 +36,7 @@ export class FuzzedRound {
 
   /** `id` is nobody else's. */
   constructor(dialect: Dialect, { connections, answers }: Round, id: number) {
+    this.#dialect = dialect;
     this.#answers = answers;
     this.connections = connections.map((pieces, i) => {
       const mark = markOf(id, i);
@@ -50,7 +54,7 @@ export class FuzzedRound {
     this.#seen.push(request);
     if (this.#isOver && !this.#sent().some((one) => isSame(one, request)))
       this.onLateFinding(request);
-    const answer = this.#answers[this.#answered] ?? echo;
+    const answer = this.#answers[this.#answered] ?? this.#dialect.echo;
     this.#answered += 1;
     if (!answer.isSound) this.#misled.add(mark);
     return answer;
@@ -74,32 +78,27 @@ export class FuzzedRound {
     client.patienceMs = MOST_WAIT_MS;
     for (const piece of pieces) {
       if (client.closed || client.socket.destroyed) break;
-      client.send(piece);
-      await new Promise(setImmediate);
+      if (piece !== '') client.send(piece);
+      await (piece === '' ? delay(PAUSE_MS) : new Promise(setImmediate));
     }
-    // Unless the sidecar has to end it, the client does: what it sent does not end, or waits for more.
-    if (!reading.ends) await leave(client, reading.requests.length);
-    await client.gone().catch((error: unknown) => {
+    try {
+      await reading.listen(client);
+      await client.gone();
+    } catch (error) {
       this.#findings.push(`${mark} hangs: ${String(error)}`);
-    });
-    this.#judgeAnswers(connection, client.received);
+    }
+    this.#judgeAnswers(connection, client);
   }
 
-  /** No byte of another connection, and nothing that is not of this protocol. */
-  #judgeAnswers({ mark, reading }: FuzzedConnection, received: string): void {
-    const shown = JSON.stringify(received.slice(0, 2_000));
-    for (const other of marksIn(received)) {
+  /** No byte of another connection, and nothing that its reading calls wrong. */
+  #judgeAnswers({ mark, reading }: FuzzedConnection, client: RawSocket): void {
+    const shown = JSON.stringify(client.received.slice(0, 2_000));
+    for (const other of marksIn(client.received)) {
       if (other !== mark) this.#findings.push(`${mark} got an answer to ${other}: ${shown}`);
     }
-    if (reading.goesOver) return;
-    if (received !== '' && !received.startsWith('HTTP/1.1 ')) {
-      this.#findings.push(`${mark} got no HTTP: ${shown}`);
+    for (const fault of reading.faultsIn(client, this.#misled.has(mark))) {
+      this.#findings.push(`${mark} ${fault}: ${shown}`);
     }
-    if (this.#misled.has(mark) || reading.requests.some(({ startLine }) => isHead(startLine)))
-      return;
-    const { error } = seenByLlhttp('response', received);
-    if (error !== undefined)
-      this.#findings.push(`${mark} got what llhttp calls ${error}: ${shown}`);
   }
 
   /** Every request that the application saw whole is one that a client sent whole, and not more often. */
@@ -109,19 +108,20 @@ export class FuzzedRound {
     for (const request of this.#seen) {
       const at = left.findIndex((one) => isSame(one, request));
       const [found] = at < 0 ? [] : left.splice(at, 1);
-      // A request on a stale connection may come twice.
-      if (found === undefined && !sent.some((one) => one.isIdempotent && isSame(one, request))) {
+      if (found === undefined && !this.#mayRepeat(request)) {
         this.#findings.push(`smuggled: ${JSON.stringify(request)}`);
       }
     }
   }
-}
 
-// Whether anything is answered before the client goes is up to the answers: it waits for a first one, or for the end.
-async function leave(client: RawSocket, requests: number): Promise<void> {
-  const begun = (): boolean => client.bytesReceived > 0 || client.ended || client.closed;
-  if (requests > 0) await client.waitFor(begun, 'anything').catch(() => undefined);
-  client.end();
+  /** A request on a stale connection may come twice, and so may one that the application has refused unread. */
+  #mayRepeat(request: SeenRequest): boolean {
+    return this.#sent().some(
+      (one) =>
+        isSame(one, request) &&
+        (one.isIdempotent || this.#seen.some((seen) => seen.isRefused && isSame(one, seen))),
+    );
+  }
 }
 
 /** The mark may be cut in two by the pieces: it is put into the whole, which is cut again where it was. */
@@ -132,10 +132,6 @@ function withMark(pieces: readonly string[], mark: string): string[] {
     from += piece.length;
     return whole.slice(from - piece.length, from);
   });
-}
-
-function isHead(startLine: string): boolean {
-  return startLine.startsWith('HEAD ');
 }
 
 function isSame(one: StrictRequest, { startLine, body }: SeenRequest): boolean {

@@ -1,17 +1,27 @@
 // HTTP/1.1 for the fuzzer: pipelines of requests, framing that lies, requests hidden in bodies, and mutations of all of
-// it at places that mean something. Readers are our engine and llhttp, which have to agree.
-import { MessageGenerator, randomFrom } from '../support/http1-messages.ts';
-import { readRequest } from '../support/engine-reading.ts';
-import type { ReadMessage } from '../support/engine-reading.ts';
-import { isKnownMethod, seenByLlhttp } from '../support/llhttp.ts';
+// it at places that mean something.
+import { MessageGenerator } from '../support/http1-messages.ts';
 import { MARK } from './dialect.ts';
-import type { Answer, Dialect, StrictReading, StrictRequest } from './dialect.ts';
+import type { Answer, Dialect } from './dialect.ts';
+import { Http1Application } from './http1-application.ts';
+import { readHttp1Strictly } from './http1-reading.ts';
 
 export const http1Dialect: Dialect = {
   name: 'http1',
+  echo: {
+    bytes: `HTTP/1.1 200 OK\r\nX-Echo: ${MARK}\r\nContent-Length: 2\r\n\r\nok`,
+    then: 'keep',
+    isSound: true,
+  },
+  unmarked: {
+    bytes: 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+    then: 'keep',
+    isSound: true,
+  },
   connection: (random) => new Http1Maker(random).connection(),
   answer: (random) => new Http1Maker(random).answer(),
-  read: readStrictly,
+  read: readHttp1Strictly,
+  openApplication: () => Http1Application.open(),
 };
 
 const LAST = `GET /${MARK}/last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
@@ -236,66 +246,4 @@ function marked(request: string): string {
 
 function echoing(response: string): string {
   return response.replace('\r\n', `\r\nX-Echo: ${MARK}\r\n`);
-}
-
-/** The requests at the start of the bytes, up to what Weir refuses or waits for. */
-function readStrictly(bytes: string): StrictReading {
-  const requests: StrictRequest[] = [];
-  const disagreements: string[] = [];
-  let rest = bytes;
-  for (;;) {
-    const reading = readRequest(rest);
-    if (reading.kind !== 'read') {
-      const goesOver = reading.kind === 'refused' && reading.reason === 'http2-preface';
-      const ends = reading.kind === 'refused' && !goesOver;
-      return { requests, disagreements, ends, goesOver };
-    }
-    const slice = rest.slice(0, reading.end);
-    const disagreement = disagreementAbout(slice, reading);
-    if (disagreement !== undefined) disagreements.push(disagreement);
-    requests.push(asRequest(reading));
-    rest = rest.slice(reading.end);
-    if (reading.head.wantsClose) return { requests, disagreements, ends: true, goesOver: false };
-  }
-}
-
-function asRequest({ head, passed }: ReadMessage): StrictRequest {
-  const headEnd = passed.indexOf('\r\n\r\n') + 4;
-  return {
-    startLine: passed.slice(0, passed.indexOf('\r\n')),
-    body: passed.slice(headEnd),
-    isIdempotent: 'isIdempotent' in head && head.isIdempotent,
-  };
-}
-
-function disagreementAbout(slice: string, { head, body }: ReadMessage): string | undefined {
-  if (!('method' in head)) return undefined;
-  const text = plainForLlhttp(slice, head.start);
-  const { messages, error } = seenByLlhttp('request', text);
-  const [first] = messages;
-  const agrees =
-    error === undefined && messages.length === 1 && first?.complete === true && first.body === body;
-  return agrees ? undefined : `llhttp (${error ?? 'other body'}) on ${JSON.stringify(slice)}`;
-}
-
-/**
- * What llhttp cannot know is made what it knows: methods of its own list, bytes above ASCII in a target as escapes, and
- * nothing that would end HTTP for it.
- */
-export function plainForLlhttp(message: string, start = 0): string {
-  const lineEnd = message.indexOf('\r\n', start);
-  const [method = '', target = '', version = ''] = message.slice(start, lineEnd).split(' ');
-  const known = isKnownMethod(method) ? method : 'POST';
-  const plain = target.replace(/[\x80-\xff]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
-  const headEnd = message.indexOf('\r\n\r\n', start) + 4;
-  const lines = message.slice(lineEnd, headEnd);
-  const fields = lines
-    .replace(/\r\nupgrade:/gi, '\r\nXpgrade:')
-    .replace(/\r\nconnection:/gi, '\r\nXonnection:');
-  return `${known} ${plain} ${version}${fields}${message.slice(headEnd)}`;
-}
-
-/** A source of numbers for one round. */
-export function roundRandom(seed: number, round: number): () => number {
-  return randomFrom(Math.imul(seed, 0x9e37_79b1) + round);
 }

@@ -4,14 +4,14 @@ import { randomInt } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, it } from 'node:test';
-import { FuzzCampaign, makeRound } from '../fuzz/campaign.ts';
+import { FuzzCampaign, makeRound, roundRandom } from '../fuzz/campaign.ts';
 import type { FuzzReport } from '../fuzz/campaign.ts';
 import type { Round } from '../fuzz/dialect.ts';
-import { http1Dialect, roundRandom } from '../fuzz/http1-dialect.ts';
+import { http1Dialect } from '../fuzz/http1-dialect.ts';
 
 import { parseSeeds, writtenSeed } from '../fuzz/seed-file.ts';
 
-const folder = path.join(import.meta.dirname, '..', 'fuzz', 'seeds');
+const folder = path.join(import.meta.dirname, '..', 'fuzz', 'seeds', 'http1');
 const NEW_ROUNDS = 300;
 
 async function fuzzed(seed: number, rounds: number, given: readonly Round[]): Promise<FuzzReport> {

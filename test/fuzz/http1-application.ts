@@ -1,4 +1,4 @@
-// The strict application behind the fuzzed sidecar: takes its bytes apart by itself, keeps what it saw, and answers what
+// The strict application of HTTP/1.1 behind the fuzzed sidecar: takes its bytes apart by itself, keeps what it saw, and answers what
 // the round under way says. Afterwards llhttp has to agree with it about every connection.
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
@@ -6,21 +6,10 @@ import { readMessages } from '../conformance/http/message.ts';
 import type { Message } from '../conformance/http/message.ts';
 import { seenByLlhttp } from '../support/llhttp.ts';
 import { MARK } from './dialect.ts';
-import type { Answer } from './dialect.ts';
-import { plainForLlhttp } from './http1-dialect.ts';
+import type { Answering, FuzzedApplication } from './dialect.ts';
+import { plainForLlhttp } from './http1-reading.ts';
 
-export interface SeenRequest {
-  readonly startLine: string;
-  readonly body: string;
-}
-
-/** Whoever knows the answer to a request. */
-export type Answering = (request: SeenRequest) => {
-  readonly answer: Answer;
-  readonly mark: string;
-};
-
-export class FuzzedUpstream implements AsyncDisposable {
+export class Http1Application implements FuzzedApplication {
   /** Heads of requests that came, whole or not. */
   heads = 0;
   /** What two strict readers saw differently, or nobody could read. */
@@ -37,12 +26,12 @@ export class FuzzedUpstream implements AsyncDisposable {
     });
   }
 
-  static async open(): Promise<FuzzedUpstream> {
-    const upstream = new FuzzedUpstream();
+  static async open(): Promise<Http1Application> {
+    const application = new Http1Application();
     await new Promise<void>((resolve) => {
-      upstream.#server.listen({ host: '127.0.0.1', port: 0 }, resolve);
+      application.#server.listen({ host: '127.0.0.1', port: 0 }, resolve);
     });
-    return upstream;
+    return application;
   }
 
   get port(): number {
@@ -58,14 +47,14 @@ export class FuzzedUpstream implements AsyncDisposable {
 /** One connection: bytes in, whole requests seen, answers out. */
 class Conversation {
   readonly #socket: Socket;
-  readonly #upstream: FuzzedUpstream;
+  readonly #application: Http1Application;
   /** What has not been read as a whole request. */
   #rest = '';
   #headCounted = false;
 
-  constructor(socket: Socket, upstream: FuzzedUpstream) {
+  constructor(socket: Socket, application: Http1Application) {
     this.#socket = socket;
-    this.#upstream = upstream;
+    this.#application = application;
     socket.on('error', () => undefined);
     socket.on('data', (bytes: Buffer) => {
       this.#take(bytes.toString('latin1'));
@@ -85,7 +74,7 @@ class Conversation {
   #read(): void {
     const messages = readMessages(this.#rest, { kind: 'request', tunnels: false, ended: false });
     for (const message of messages) {
-      if (!this.#headCounted) this.#upstream.heads += 1;
+      if (!this.#headCounted) this.#application.heads += 1;
       this.#headCounted = !message.isComplete;
       if (message.isComplete) this.#answer(message);
     }
@@ -95,7 +84,7 @@ class Conversation {
     const length = message.prefix.length + message.headLength + message.body.length;
     this.#judge(this.#rest.slice(0, length), message);
     this.#rest = this.#rest.slice(length);
-    const known = this.#upstream.answering?.(message);
+    const known = this.#application.answering?.(message);
     if (known === undefined) return;
     const { answer, mark } = known;
     this.#socket.write(answer.bytes.replaceAll(MARK, mark), 'latin1');
@@ -114,7 +103,7 @@ class Conversation {
   }
 
   #find(what: string, text: string): void {
-    this.#upstream.findings.push(
+    this.#application.findings.push(
       `the application: ${what}: ${JSON.stringify(text.slice(0, 2_000))}`,
     );
   }
