@@ -21,13 +21,14 @@ export class Http2Request implements RequestView {
   /** Why it is not served; `malformed` = not a message at all. */
   readonly refusal: RefusalReason | undefined;
   #method = '';
+  #hasAuthority = false;
 
   constructor(block: FieldBlock, options: RequestOptions) {
     this.fields = block.fields;
     this.peerAddress = options.peerAddress;
-    this.refusal = block.isTooLarge
-      ? 'head-too-large'
-      : (this.#readFields() ?? this.#judge(options));
+    // Of too many fields the first are there: a refusal of HEAD must not have a body either.
+    const flaw = this.#readFields();
+    this.refusal = block.isTooLarge ? 'head-too-large' : (flaw ?? this.#judge(options));
   }
 
   // Whoever limits GET means a WebSocket too, whichever version of HTTP opened it.
@@ -75,7 +76,9 @@ export class Http2Request implements RequestView {
   }
 
   #readRegular({ kind, value }: Field): boolean {
-    if (kind === HOST && this.host === '') this.host = value;
+    // An authority that is there and empty is not made up for by another field (RFC 9113 §8.3.1): who reads the one and who
+    // reads the other would see two hosts.
+    if (kind === HOST && this.host === '' && !this.#hasAuthority) this.host = value;
     if (kind !== CONTENT_LENGTH) return true;
     const length = parseContentLength(value);
     const isClear = length >= 0 && (this.contentLength < 0 || this.contentLength === length);
@@ -95,6 +98,7 @@ export class Http2Request implements RequestView {
         return SCHEME;
       case ':authority':
         this.host = value;
+        this.#hasAuthority = true;
         return AUTHORITY;
       case ':protocol':
         this.protocol = value;
