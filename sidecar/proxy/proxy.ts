@@ -174,6 +174,8 @@ class ListeningProxy implements Proxy {
     });
     this.#connections.add(connection);
     counters.connectionsOpen += 1;
+    // Reset before it was accepted. What it had sent may still be read, but nobody could say whose requests they are.
+    if (connection.head.peerAddress === '') connection.destroy();
     if (!isRefused) return;
     counters.connectionsRefused += 1;
     connection.refuseConnection();

@@ -1,7 +1,7 @@
 // Where the proxy listens, what it says when it cannot, and connections accepted by somebody else.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, Server } from 'node:net';
+import { createServer, Server, Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { WeirError } from '../../contract/errors.ts';
@@ -117,5 +117,20 @@ describe('a connection that somebody else accepted', () => {
     assert.equal((await client.response()).status, 204);
     assert.equal(proxy.counters.connectionsOpen, 1);
     server.close();
+  });
+
+  it("is dropped when it has gone already: its requests would be nobody's", async () => {
+    await using proxy = await openProxy({ upstream: { host: '127.0.0.1', port: 1 } }, openGate, {
+      now: () => 0,
+      wallClock: () => 0,
+      onFault: fail,
+    });
+    // As the system has it for a client that reset its connection: without an address.
+    const gone = new Socket();
+
+    proxy.adopt(gone);
+
+    assert(gone.destroyed);
+    assert.deepEqual([proxy.counters.connectionsTotal, proxy.counters.connectionsOpen], [1, 0]);
   });
 });
