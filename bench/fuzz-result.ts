@@ -12,10 +12,15 @@ export interface FuzzCheck {
 export interface FuzzResult {
   readonly at: string;
   readonly machine: MachineFacts;
-  /** The protocol that clients spoke. */
-  readonly dialect: string;
   readonly minutes: number;
   readonly seed: number;
+  /** They ran beside each other, each with a sidecar of its own. */
+  readonly dialects: readonly FuzzedDialect[];
+}
+
+export interface FuzzedDialect {
+  /** The protocol that clients spoke. */
+  readonly dialect: 'http1' | 'http2';
   readonly rounds: number;
   readonly connections: number;
   /** Sent by clients. */

@@ -1,9 +1,11 @@
-// npm run fuzz: bytes that are mostly HTTP against a real sidecar, for ten minutes. A strict application behind it counts
-// what it sees; no request may appear there that no client sent whole, no answer may reach another connection, nobody may
-// hang, nothing may crash, and memory stays flat. Rounds with findings are kept as seeds. Exits 1 when there are any.
-//   --minutes N   how long (10)
-//   --seed N      of all rounds; a round is a function of seed and number
-//   --dry         keep no results
+// npm run fuzz: bytes that are mostly HTTP against real sidecars, for ten minutes, HTTP/1.1 and HTTP/2 beside each other. A
+// strict application behind each counts what it sees; no request may appear there that no client sent whole, no answer may
+// reach another connection or stream, nobody may hang, nothing may crash, and memory stays flat. Rounds with findings are
+// kept as seeds. Exits 1 when there are any.
+//   --minutes N      how long (10)
+//   --dialect NAME   only http1 or http2
+//   --seed N         of all rounds; a round is a function of dialect, seed and number
+//   --dry            keep neither results nor seeds
 import { randomInt } from 'node:crypto';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,9 +14,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { FuzzCampaign } from '../test/fuzz/campaign.ts';
 import type { Finding, FuzzReport } from '../test/fuzz/campaign.ts';
+import type { Dialect } from '../test/fuzz/dialect.ts';
 import { http1Dialect } from '../test/fuzz/http1-dialect.ts';
+import { http2Dialect } from '../test/fuzz/http2-dialect.ts';
 import { parseSeeds, writtenSeed } from '../test/fuzz/seed-file.ts';
-import type { FuzzCheck, FuzzResult } from './fuzz-result.ts';
+import type { FuzzCheck, FuzzResult, FuzzedDialect } from './fuzz-result.ts';
 import { machineFacts } from './machine.ts';
 import { keep } from './report.ts';
 
@@ -25,70 +29,95 @@ const MOST_GROWTH_MB = 20;
 const LEAST_WARM_MS = 5 * 60_000;
 /** Findings written down. */
 const MOST_KEPT = 50;
-const seedFolder = path.join(import.meta.dirname, '..', 'test', 'fuzz', 'seeds', 'http1');
+const seedFolder = path.join(import.meta.dirname, '..', 'test', 'fuzz', 'seeds');
+const DIALECTS: readonly Dialect[] = [http1Dialect, http2Dialect];
 
 const { values: flags } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
+    dialect: { type: 'string' },
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     dry: { type: 'boolean', default: false },
   },
 });
 const seed = Number(flags.seed);
 const lengthMs = Number(flags.minutes) * 60_000;
+const chosen = DIALECTS.filter(({ name }) => (flags.dialect ?? name) === name);
+if (chosen.length === 0) throw new Error(`--dialect is one of ${namesOf(DIALECTS)}`);
 const startedAt = performance.now();
-let found = 0;
 
-say(`seed ${String(seed)}`);
-await using campaign = await FuzzCampaign.open({
-  dialect: http1Dialect,
-  seed,
-  goesOn: () => performance.now() - startedAt < lengthMs,
-  given: (await keptSeeds()).map(({ round }) => round),
-  onFinding: (finding) => {
-    found += 1;
-    say(`round ${String(finding.number)}: ${finding.what.join('\n  ')}`);
-  },
-});
-const end = new AbortController();
-const memory = sampleMemory();
-const report = await campaign.run();
-end.abort();
-const samples = await memory;
-const checks = checksOf(report, samples);
-for (const { what, measured, bound, isMet } of checks) {
-  process.stdout.write(`${isMet ? 'met   ' : 'MISSED'}  ${what}: ${measured} (${bound})\n`);
+say(`seed ${String(seed)}, ${namesOf(chosen)}`);
+const dialects = await Promise.all(chosen.map(fuzz));
+for (const { dialect, checks } of dialects) {
+  for (const { what, measured, bound, isMet } of checks) {
+    const verdict = isMet ? 'met   ' : 'MISSED';
+    process.stdout.write(`${verdict}  ${dialect}: ${what}: ${measured} (${bound})\n`);
+  }
 }
-await keepFindings(report.findings);
-if (!flags.dry) {
+// Of one dialect alone nothing is kept: the result tells of all.
+if (!flags.dry && chosen.length === DIALECTS.length) {
   const minutes = Math.round((performance.now() - startedAt) / 6_000) / 10;
-  const { rounds, connections, bytes, seen, refusals } = report;
-  const result: FuzzResult = {
-    ...{ at: new Date().toISOString(), machine: machineFacts(), dialect: http1Dialect.name },
-    ...{ minutes, seed, rounds, connections, bytes, seen, refusals },
-    residentMb: samples.map((mb) => Math.round(mb * 10) / 10),
-    checks,
-  };
+  const at = new Date().toISOString();
+  const result: FuzzResult = { at, machine: machineFacts(), minutes, seed, dialects };
   await keep('fuzz.json', result);
 }
-if (checks.some(({ isMet }) => !isMet)) process.exitCode = 1;
+if (dialects.some(({ checks }) => checks.some(({ isMet }) => !isMet))) process.exitCode = 1;
 
-async function keptSeeds(): Promise<ReturnType<typeof parseSeeds>> {
-  const files = (await readdir(seedFolder)).filter((name) => name.endsWith('.cases')).sort();
-  const texts = files.map((name) => readFile(path.join(seedFolder, name), 'utf8'));
+function namesOf(some: readonly Dialect[]): string {
+  return some.map(({ name }) => name).join(', ');
+}
+
+async function fuzz(dialect: Dialect): Promise<FuzzedDialect> {
+  let found = 0;
+  await using campaign = await FuzzCampaign.open({
+    ...{ dialect, seed },
+    goesOn: () => performance.now() - startedAt < lengthMs,
+    given: (await keptSeeds(dialect)).map(({ round }) => round),
+    onFinding: (finding) => {
+      found += 1;
+      say(`${dialect.name}, round ${String(finding.number)}: ${finding.what.join('\n  ')}`);
+    },
+  });
+  const end = new AbortController();
+  const memory = sampleMemory(campaign, end.signal, (mb) => {
+    const rounds = `${String(campaign.rounds)} rounds, ${mb.toFixed(0)} MB`;
+    say(`${minute()}  ${dialect.name}: ${rounds}, ${String(found)} findings`);
+  });
+  const report = await campaign.run();
+  end.abort();
+  const samples = await memory;
+  if (!flags.dry) await keepFindings(dialect, report.findings);
+  const { rounds, connections, bytes, seen, refusals } = report;
+  return {
+    ...{ dialect: dialect.name, rounds, connections, bytes, seen, refusals },
+    residentMb: samples.map((mb) => Math.round(mb * 10) / 10),
+    checks: checksOf(report, samples),
+  };
+}
+
+function minute(): string {
+  return `${((performance.now() - startedAt) / 60_000).toFixed(1).padStart(5)} min`;
+}
+
+async function keptSeeds({ name }: Dialect): Promise<ReturnType<typeof parseSeeds>> {
+  const folder = path.join(seedFolder, name);
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.cases')).sort();
+  const texts = files.map((file) => readFile(path.join(folder, file), 'utf8'));
   return (await Promise.all(texts)).flatMap(parseSeeds);
 }
 
 /** Resident memory in MB (10^6 bytes), until the run is over. */
-async function sampleMemory(): Promise<number[]> {
+async function sampleMemory(
+  campaign: FuzzCampaign,
+  end: AbortSignal,
+  onSample: (mb: number) => void,
+): Promise<number[]> {
   const samples: number[] = [];
-  while (!end.signal.aborted) {
-    await delay(lengthMs / SAMPLES, undefined, { signal: end.signal }).catch(() => undefined);
-    samples.push((await campaign.residentBytes()) / 1e6);
-    const minute = (performance.now() - startedAt) / 60_000;
-    say(
-      `${minute.toFixed(1).padStart(5)} min  ${String(campaign.rounds)} rounds, ${(samples.at(-1) ?? 0).toFixed(0)} MB, ${String(found)} findings`,
-    );
+  while (!end.aborted) {
+    await delay(lengthMs / SAMPLES, undefined, { signal: end }).catch(() => undefined);
+    const mb = (await campaign.residentBytes()) / 1e6;
+    samples.push(mb);
+    onSample(mb);
   }
   return samples;
 }
@@ -122,7 +151,7 @@ function checksOf(run: FuzzReport, residentMb: readonly number[]): FuzzCheck[] {
 }
 
 /** Each with its number, so that it can be played again as it was. */
-async function keepFindings(findings: readonly Finding[]): Promise<void> {
+async function keepFindings({ name }: Dialect, findings: readonly Finding[]): Promise<void> {
   const texts = findings
     .slice(0, MOST_KEPT)
     .map(({ round, number, what }, i) =>
@@ -132,7 +161,7 @@ async function keepFindings(findings: readonly Finding[]): Promise<void> {
       ),
     );
   if (texts.length === 0) return;
-  await writeFile(path.join(seedFolder, `found-${String(seed)}.cases`), texts.join('\n'));
+  await writeFile(path.join(seedFolder, name, `found-${String(seed)}.cases`), texts.join('\n'));
 }
 
 function median(values: readonly number[]): number {

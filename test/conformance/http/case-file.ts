@@ -111,7 +111,8 @@ export function escapedBlock(mark: '>' | '<', bytes: string): string[] {
   const lines = bytes.split('\r\n');
   const last = lines.pop() ?? '';
   const written = lines.map((line) => (line === '' ? mark : `${mark} ${escaped(line)}`));
-  if (last !== '') written.push(`${mark} ${escaped(last)}\\`);
+  // A backslash of its own at the end would hide the one behind it.
+  if (last !== '') written.push(`${mark} ${escaped(last).replace(/\\\\$/, '\\x5c')}\\`);
   return written;
 }
 
