@@ -41,7 +41,7 @@ describe('docs/http.md', () => {
 
     assert.deepEqual(rows, [
       ['`npm test`', `${shown(await exchanges())} exchanges`, 'nothing differs but the above'],
-      await fuzzRow(),
+      ...(await fuzzRows()),
       await soakRow(),
     ]);
   });
@@ -53,14 +53,16 @@ async function exchanges(): Promise<number> {
   return texts.flatMap(parseCases).length;
 }
 
-async function fuzzRow(): Promise<string[]> {
-  const { at, minutes, rounds, connections, seen, checks } = await kept<FuzzResult>('fuzz.json');
-  return [
-    '`npm run fuzz`',
+async function fuzzRows(): Promise<string[][]> {
+  const { at, minutes, dialects } = await kept<FuzzResult>('fuzz.json');
+  return dialects.map(({ dialect, rounds, connections, seen, checks }) => [
+    `\`npm run fuzz\`, ${VERSIONS[dialect]}`,
     `${at.slice(0, 10)}, ${String(minutes)} minutes: ${shown(rounds)} rounds, ${shown(connections)} connections, ${shown(seen)} requests that reached the application`,
     verdictOn(checks),
-  ];
+  ]);
 }
+
+const VERSIONS = { http1: 'HTTP/1.1', http2: 'HTTP/2' } as const;
 
 async function soakRow(): Promise<string[]> {
   const { at, minutes, requests, abandoned, checks } = await kept<SoakResult>('soak.json');

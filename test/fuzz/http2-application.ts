@@ -183,7 +183,8 @@ class Conversation {
     }
     this.#write(Buffer.from(marked.replaceAll(STREAM_ID, id), 'latin1'));
     if (answer.then === 'close') this.#socket.end();
-    if (answer.then === 'reset') this.#socket.resetAndDestroy();
+    // Of a socket that is ending Node would keep the handle for ever.
+    if (answer.then === 'reset' && this.#socket.writable) this.#socket.resetAndDestroy();
   }
 
   #write(bytes: Buffer): void {

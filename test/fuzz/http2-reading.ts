@@ -119,11 +119,16 @@ class Http2Reading implements StrictReading {
     if (doubt !== undefined) return [];
     const errors = goAways.filter((code) => code !== NO_ERROR);
     if (fault !== undefined) {
+      // Whoever is leaving, or was reset, may miss it.
       const isTold = isLeaving || client.wasReset || errors.length > 0;
       return isTold ? [] : [`was not told of its fault (${fault})`];
     }
     const isPatienceOver = isCut && errors.every((code) => code === ENHANCE_YOUR_CALM);
     if (errors.length > 0 && !isPatienceOver) return [`was left for nothing (${errors.join()})`];
+    return this.#leftBehind();
+  }
+
+  #leftBehind(): string[] {
     const missing = this.#hasLeft ? [] : this.#missing();
     return missing.length > 0 ? [`was left with streams ${missing.join()}`] : [];
   }

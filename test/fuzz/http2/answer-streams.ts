@@ -69,9 +69,7 @@ export class AnswerStreams {
   }
 
   #take(event: FrameEvent): void {
-    if (!this.#hasSettings && (event.kind !== 'settings' || event.entries === undefined)) {
-      throw new Http2Fault('another frame before SETTINGS');
-    }
+    this.#checkFirst(event);
     switch (event.kind) {
       case 'fields':
         this.#onFields(event.streamId, this.#hpack.read(event.block), event.endsStream);
@@ -80,13 +78,29 @@ export class AnswerStreams {
         this.#onData(event);
         return;
       case 'reset':
-        // One that was skipped is over without ever having been open.
-        if (!this.#isSkipped(event.streamId)) this.#stream(event.streamId).state = 'reset';
+        this.#onReset(event.streamId);
         return;
       case 'settings':
-        this.#hasSettings = true;
         if (event.entries === undefined) this.#onSettingsAck();
         return;
+      case 'ping':
+      case 'goaway':
+      case 'window':
+      case 'doubtful':
+        this.#takeControl(event);
+    }
+  }
+
+  #checkFirst(event: FrameEvent): void {
+    const isFirst = event.kind === 'settings' && event.entries !== undefined;
+    if (!this.#hasSettings && !isFirst) throw new Http2Fault('another frame before SETTINGS');
+    this.#hasSettings = true;
+  }
+
+  #takeControl(
+    event: FrameEvent & { readonly kind: 'ping' | 'goaway' | 'window' | 'doubtful' },
+  ): void {
+    switch (event.kind) {
       case 'ping':
         this.#onPing(event.isAck, event.data);
         return;
@@ -129,6 +143,11 @@ export class AnswerStreams {
     };
     this.streams.set(id, stream);
     return stream;
+  }
+
+  /** A stream that was skipped is over without ever having been open. */
+  #onReset(id: number): void {
+    if (!this.#isSkipped(id)) this.#stream(id).state = 'reset';
   }
 
   #isSkipped(id: number): boolean {

@@ -119,12 +119,20 @@ export class ClientStreams {
         this.#onReset(event.streamId);
         return;
       case 'settings':
-        if (event.entries === undefined) this.#listener.onSettingsAck?.();
-        else this.#onSettings(event.entries);
+        this.#onSettings(event.entries);
         return;
       case 'window':
         this.#onWindow(event.streamId, event.by);
         return;
+      case 'ping':
+      case 'goaway':
+      case 'doubtful':
+        this.#note(event);
+    }
+  }
+
+  #note(event: FrameEvent & { readonly kind: 'ping' | 'goaway' | 'doubtful' }): void {
+    switch (event.kind) {
       case 'ping':
         if (!event.isAck) this.pings.push(event.data);
         return;
@@ -199,6 +207,10 @@ export class ClientStreams {
     }
     stream.body += data;
     this.#listener.onData?.(stream, data, length);
+    this.#endIfDue(stream, endsStream);
+  }
+
+  #endIfDue(stream: ClientStream, endsStream: boolean): void {
     const due = stream.head?.contentLength;
     if (due !== undefined && stream.body.length > due) this.#flaw(stream, 'more than announced');
     else if (endsStream) this.#end(stream);
@@ -221,7 +233,11 @@ export class ClientStreams {
     else stream.state = 'left';
   }
 
-  #onSettings(entries: readonly (readonly [id: number, value: number])[]): void {
+  #onSettings(entries: readonly (readonly [id: number, value: number])[] | undefined): void {
+    if (entries === undefined) {
+      this.#listener.onSettingsAck?.();
+      return;
+    }
     let tableSize: number | undefined;
     for (const [id, value] of entries) {
       checkSetting(id, value);
@@ -246,9 +262,16 @@ export class ClientStreams {
     if (streamId === 0 && by === 0) throw new Http2Fault('a window that does not open');
     const widened = (this.widened.get(streamId) ?? 0) + by;
     this.widened.set(streamId, widened);
-    const window = widened + (streamId === 0 ? STREAM_WINDOW : this.#window);
-    if (streamId === 0 && window > SURE_OVERFLOW) throw new Http2Fault('a window that overflows');
-    if (streamId === 0 && window > MAX_WINDOW) this.#doubt('a window that may overflow');
+    if (streamId === 0) this.#checkConnectionWindow(widened + STREAM_WINDOW);
+    else this.#checkStreamWindow(stream, by, widened + this.#window);
+  }
+
+  #checkConnectionWindow(window: number): void {
+    if (window > SURE_OVERFLOW) throw new Http2Fault('a window that overflows');
+    if (window > MAX_WINDOW) this.#doubt('a window that may overflow');
+  }
+
+  #checkStreamWindow(stream: ClientStream | undefined, by: number, window: number): void {
     if (stream === undefined || stream.state === 'left') return;
     if (by === 0 || window > SURE_OVERFLOW) this.#flaw(stream, 'a window that is no window');
     else if (window > MAX_WINDOW) this.#doubt('a window that may overflow');

@@ -81,7 +81,7 @@ export interface HuffmanCode {
 export const HUFFMAN_CODES: readonly HuffmanCode[] = canonicalCodes();
 
 function canonicalCodes(): HuffmanCode[] {
-  const lengths = [...CODE_BITS].map((digit) => Number.parseInt(digit, 36));
+  const lengths = Array.from(CODE_BITS, (digit) => Number.parseInt(digit, 36));
   const codes: HuffmanCode[] = [];
   let next = 0;
   for (let bits = 1; bits <= Math.max(...lengths); bits += 1) {

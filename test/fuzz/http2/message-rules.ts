@@ -19,7 +19,7 @@ export interface ResponseHead {
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
-const PATH = /^\/[^\x00-\x20#\x7f]*$/;
+const PATH = /^\/[!"$-~\x80-\xff]*$/;
 const LENGTH = /^\d{1,16}$/;
 const STATUS = /^[1-9]\d\d$/;
 /** They speak of one connection (RFC 9113 §8.2.2). */
@@ -104,10 +104,21 @@ function flawOfTarget(pseudo: ReadonlyMap<string, string>): string | undefined {
   const [method, path] = [pseudo.get(':method'), pseudo.get(':path')];
   const isExtended = pseudo.has(':protocol');
   if (method === undefined || !METHOD.test(method)) return 'no method';
-  if (method === 'CONNECT' && !isExtended) {
-    const isWrong = pseudo.has(':scheme') || path !== undefined || !pseudo.has(':authority');
-    return isWrong ? 'CONNECT with too much or too little' : undefined;
-  }
+  if (method === 'CONNECT' && !isExtended) return flawOfConnect(pseudo);
+  return flawOfUsual(pseudo, method, path);
+}
+
+function flawOfConnect(pseudo: ReadonlyMap<string, string>): string | undefined {
+  const isWrong = pseudo.has(':scheme') || pseudo.has(':path') || !pseudo.has(':authority');
+  return isWrong ? 'CONNECT with too much or too little' : undefined;
+}
+
+function flawOfUsual(
+  pseudo: ReadonlyMap<string, string>,
+  method: string,
+  path: string | undefined,
+): string | undefined {
+  const isExtended = pseudo.has(':protocol');
   if (isExtended && (method !== 'CONNECT' || !pseudo.has(':authority'))) return ':protocol';
   if (!pseudo.has(':scheme') || path === undefined) return 'no scheme, or no path';
   return PATH.test(path) || (path === '*' && method === 'OPTIONS') ? undefined : 'the path';
