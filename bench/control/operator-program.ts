@@ -1,6 +1,6 @@
-// The operator as it is installed: the bundle, with what its first line hands to Node, and the account of a pod.
+// The operator as it is installed: the bundle, started as its image does, and the account of a pod.
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
 import { promisify } from 'node:util';
@@ -12,9 +12,7 @@ const build = path.join(import.meta.dirname, '..', '..', 'scripts', 'build.ts');
 /** Builds it into `folder`; resolves with the arguments of `node` that start it. */
 export async function buildOperator(folder: string): Promise<readonly string[]> {
   await promisify(execFile)(process.execPath, [build, '--out', folder], { timeout: 120_000 });
-  const bundle = path.join(folder, 'weir.mjs');
-  const [first = ''] = (await readFile(bundle, 'utf8')).split('\n', 1);
-  return [...first.split(' ').filter((word) => word.startsWith('--')), bundle];
+  return [path.join(folder, 'weir.mjs')];
 }
 
 /**

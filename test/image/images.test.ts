@@ -48,11 +48,11 @@ const RESTRICTED = [
 /** No entry in any passwd; group 0, as OpenShift gives it. */
 const SOMEBODY = ['--user', '1000680000:0'];
 
-/** The command with the flags of its first line, of which a first line in the image could have one. */
-async function entryPoint(): Promise<readonly string[]> {
+/** The command with the flags of its first line, of which a first line in the image could have one; the operator has none. */
+async function entryPointOf(target: Target): Promise<readonly string[]> {
   const [first = ''] = (await readFile(path.join(root, 'cli', 'main.ts'), 'utf8')).split('\n', 1);
   const flags = first.split(' ').filter((word) => word.startsWith('--'));
-  return ['/usr/local/bin/node', ...flags, '/usr/local/bin/weir'];
+  return ['/usr/local/bin/node', ...(target === 'operator' ? [] : flags), '/usr/local/bin/weir'];
 }
 
 function run(args: readonly string[]): Promise<string> {
@@ -236,7 +236,7 @@ describe('each image', () => {
 
       assert.deepEqual(tags, [`weir.dev/${target}:${images.built.version}`]);
       assert.equal(config.config.User, '65532:65532');
-      assert.deepEqual(config.config.Entrypoint, await entryPoint());
+      assert.deepEqual(config.config.Entrypoint, await entryPointOf(target));
       assert.equal(config.config.Healthcheck, undefined);
       assert.equal(labels['org.opencontainers.image.title'], `Weir ${target}`);
       assert.equal(labels['org.opencontainers.image.version'], images.built.version);
