@@ -5,9 +5,9 @@ import { KeyedBucket, KeyedBuckets, type TierBuckets } from './bucket.ts';
 
 /**
  * Keys of a period, over all tiers: at most twice as many are held. About 600 bytes a key with one bucket:
- * 10 MB at the bound. A key that falls out costs a hash (2 µs) and forgets a denial.
+ * 5 MB at the bound. A key that falls out costs a hash (2 µs) and forgets a denial.
  */
-const MAX_KEYS_PER_PERIOD = 8_192;
+const MAX_KEYS_PER_PERIOD = 4_096;
 /**
  * Characters of a key text that is kept as it is. A longer one is kept under its hash: a client may send 64 KiB in
  * a key, and V8 hashes a string of more than 16 383 characters by its length alone, so that such keys would all

@@ -1,14 +1,54 @@
-// Hot path for streamed bodies. Writes the taken part of a body to the other side in one write.
+// Hot path for streamed bodies. Writes the taken part of a body to the other side in one write. What was read stands in a
+// buffer that the next read overwrites, and what the other side has not taken yet needs a place of its own: memory that is
+// used again once it is written. A new buffer for each read would be 64 KiB of garbage, and 60 MB before they are collected.
 import type { Socket } from 'node:net';
 import type { MessageBody } from '../http1/message-body.ts';
 
-/** Returns false when the other side must drain before more is read. */
-export function relayTaken(to: Socket, bytes: Buffer, body: MessageBody): boolean {
-  if (body.passesWhole) {
-    return to.write(body.end === bytes.length ? bytes : bytes.subarray(0, body.end));
+/** Kept for reuse; slow readers may hold more. */
+const MAX_SPARE = 32;
+
+interface Place {
+  readonly bytes: Buffer;
+  readonly onWritten: () => void;
+}
+
+export class BodyRelay {
+  readonly #readBuffer: Buffer;
+  readonly #spare: Place[] = [];
+
+  /** `readBuffer` is what the next read overwrites. */
+  constructor(readBuffer: Buffer) {
+    this.#readBuffer = readBuffer;
   }
-  const kept = keptBytes(bytes, body);
-  return kept.length === 0 ? !to.writableNeedDrain : to.write(kept);
+
+  /** Returns false when the other side must drain before more is read. */
+  write(to: Socket, bytes: Buffer, body: MessageBody): boolean {
+    if (body.passesWhole) {
+      const taken = body.end === bytes.length ? bytes : bytes.subarray(0, body.end);
+      return taken.buffer === this.#readBuffer.buffer
+        ? this.#writeCopy(to, taken)
+        : to.write(taken);
+    }
+    const kept = keptBytes(bytes, body);
+    return kept.length === 0 ? !to.writableNeedDrain : to.write(kept);
+  }
+
+  #writeCopy(to: Socket, bytes: Buffer): boolean {
+    const place = this.#spare.pop() ?? this.#newPlace();
+    bytes.copy(place.bytes);
+    return to.write(place.bytes.subarray(0, bytes.length), place.onWritten);
+  }
+
+  #newPlace(): Place {
+    const place = {
+      bytes: Buffer.allocUnsafeSlow(this.#readBuffer.length),
+      // Called once for each write, also for one that failed: nobody reads the place any more then.
+      onWritten: (): void => {
+        if (this.#spare.length < MAX_SPARE) this.#spare.push(place);
+      },
+    };
+    return place;
+  }
 }
 
 // Copied into one piece: a read full of one-byte chunks with extensions would otherwise be thousands of writes.

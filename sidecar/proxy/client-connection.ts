@@ -90,12 +90,12 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     return this.#state === 'reading' && !this.head.begun && this.#held === undefined;
   }
 
-  // The next read of anybody overwrites the buffer: what becomes text at once need not be copied, all else must be.
+  // The next read of anybody overwrites the buffer: what is kept of it must be copied.
   #onRead(length: number): void {
     const bytes = this.#owner.pool.readBuffer.subarray(0, length);
     try {
       if (this.#successor !== undefined) this.#successor.onData(bytes);
-      else this.onData(this.#readsHeads && this.#held === undefined ? bytes : Buffer.from(bytes));
+      else this.onData(bytes);
     } catch (error) {
       this.onFault(error);
     }
@@ -105,8 +105,7 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     if (this.#successor === undefined) this.#context.counters.bytesFromClients += bytes.length;
     switch (this.#state) {
       case 'reading':
-        this.#append(bytes);
-        this.#readHeld();
+        this.#readOn(bytes);
         return;
       case 'exchanging':
         this.#exchange.onClientData(bytes);
@@ -126,6 +125,13 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     }
   }
 
+  // What is read before this returns need not be copied.
+  #readOn(bytes: Buffer): void {
+    if (this.#held === undefined && this.#readsHeads) this.#held = bytes;
+    else this.#append(bytes);
+    this.#readHeld();
+  }
+
   /** Keeps bytes for later. */
   hold(bytes: Buffer): void {
     this.#append(bytes);
@@ -139,7 +145,7 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
   }
 
   #append(bytes: Buffer): void {
-    this.#held = this.#held === undefined ? bytes : Buffer.concat([this.#held, bytes]);
+    this.#held = this.#held === undefined ? this.owned(bytes) : Buffer.concat([this.#held, bytes]);
   }
 
   takeHeld(): Buffer | undefined {
@@ -188,12 +194,12 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
       return;
     }
     const following = head.text.length - head.end;
-    if (following > 0) this.#held = this.#owned(bytes.subarray(bytes.length - following));
+    if (following > 0) this.#held = this.owned(bytes.subarray(bytes.length - following));
     this.#admit(head);
   }
 
   /** Bytes that outlast the read. */
-  #owned(bytes: Buffer): Buffer {
+  owned(bytes: Buffer): Buffer {
     return bytes.buffer === this.#owner.pool.readBuffer.buffer ? Buffer.from(bytes) : bytes;
   }
 

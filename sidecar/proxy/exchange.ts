@@ -5,7 +5,6 @@ import type { Socket } from 'node:net';
 import { MessageBody } from '../http1/message-body.ts';
 import type { Framing } from '../http1/framing.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
-import { relayTaken } from './body-relay.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { forwardedRequestHead } from './forwarded-head.ts';
 import type { HopFields } from './forwarded-head.ts';
@@ -96,15 +95,18 @@ export class Exchange {
     }
     socket.cork();
     socket.write(this.#forwarded, 'latin1');
-    const flows = relayTaken(socket, early, body);
+    const flows = this.#pool.relay.write(socket, early, body);
     socket.uncork();
     return flows;
   }
 
+  /** `bytes` may be overwritten once this returns. */
   onClientData(bytes: Buffer): void {
     if (this.#tunnels) {
       this.#arm();
-      if (this.#upstream?.socket.write(bytes) === false) this.#pauseForUpstream();
+      if (this.#upstream?.socket.write(this.#client.owned(bytes)) === false) {
+        this.#pauseForUpstream();
+      }
     } else if (this.body.done) {
       this.#client.hold(bytes);
     } else {
@@ -123,7 +125,8 @@ export class Exchange {
     this.#bodySent = true;
     if (body.end < bytes.length) this.#client.hold(bytes.subarray(body.end));
     const socket = this.#upstream?.socket;
-    if (socket !== undefined && !relayTaken(socket, bytes, body)) this.#pauseForUpstream();
+    if (socket !== undefined && !this.#pool.relay.write(socket, bytes, body))
+      this.#pauseForUpstream();
     this.#arm();
   }
 
@@ -168,7 +171,7 @@ export class Exchange {
   /** As `write`, for the taken part of a body. */
   writeBody(bytes: Buffer, body: MessageBody): boolean {
     this.#context.counters.bytesToClients += body.end;
-    const flows = relayTaken(this.#client.socket, bytes, body);
+    const flows = this.#pool.relay.write(this.#client.socket, bytes, body);
     this.#arm();
     return flows;
   }

@@ -101,11 +101,11 @@ export class UpstreamConnection implements SocketEvents {
     this.#context.onFault(error);
   }
 
-  // The buffer is overwritten by the next read: what is written on must be copied, what becomes text need not.
+  // The buffer is overwritten by the next read: what a tunnel keeps must be copied; a body is when it is written.
   #onRead(length: number): boolean {
     const bytes = this.#pool.readBuffer.subarray(0, length);
     try {
-      this.onData(this.#state === 'head' ? bytes : Buffer.from(bytes));
+      this.onData(this.#state === 'tunnel' ? Buffer.from(bytes) : bytes);
     } catch (error) {
       this.onFault(error);
     }
@@ -193,7 +193,7 @@ export class UpstreamConnection implements SocketEvents {
     if (passesWhole && end <= maxJoinedBytes) {
       return exchange.write(text + this.head.text.slice(this.head.end, this.head.end + end));
     }
-    return exchange.writeHeadAndBody(text, Buffer.from(rest), this.#body);
+    return exchange.writeHeadAndBody(text, rest, this.#body);
   }
 
   #relayBody(bytes: Buffer): void {

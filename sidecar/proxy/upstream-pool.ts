@@ -1,5 +1,6 @@
 // Idle connections to the application, last used first: the youngest is the least likely to be stale, and the
 // rest can grow old and be closed before the application closes them.
+import { BodyRelay } from './body-relay.ts';
 import type { ProxyContext } from './proxy-context.ts';
 import { UpstreamConnection } from './upstream-connection.ts';
 
@@ -9,6 +10,7 @@ const readBytes = 65_536;
 export class UpstreamPool {
   /** What any of the connections has just read; valid until the next read of any. */
   readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(readBytes);
+  readonly relay: BodyRelay = new BodyRelay(this.readBuffer);
   readonly #context: ProxyContext;
   readonly #idle: UpstreamConnection[] = [];
 
