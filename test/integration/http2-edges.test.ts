@@ -191,6 +191,24 @@ describe('an application that takes the connection and says nothing', () => {
   });
 });
 
+describe('a request over a connection that is new', () => {
+  it('has the whole time for its answer, not only that for connecting', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    await using client = Http2Client.to(fixture.proxy.address.port);
+    const asked = client.ask({ ':path': '/' });
+    const application = await upstream.accept();
+    application.send(frame('SETTINGS', 0).toString('latin1'));
+    await application.until('\x01\x05\0\0\0\x01');
+
+    fixture.advance(59_000);
+    const end = FLAG.endHeaders | FLAG.endStream;
+    application.send(frame('HEADERS', 1, '\x88', end).toString('latin1'));
+
+    assert.equal((await asked).status, 200);
+  });
+});
+
 describe('a message of HTTP/2 that is not what it says', () => {
   it('a request that announces a body and has none is reset, and no application sees it', async () => {
     await using upstream = await Http2Upstream.open((stream) => {

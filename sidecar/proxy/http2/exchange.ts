@@ -161,6 +161,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
       sender.data(stream, bytes, false);
     }
     if (this.#stream.remoteEnded) sender.end(stream, this.#trailers);
+    this.#arm();
   }
 
   onFields(stream: Stream, block: FieldBlock, endsStream: boolean): void {
