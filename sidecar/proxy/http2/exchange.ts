@@ -19,7 +19,7 @@ import { type Http2Request, valueOf } from '../../http2/request.ts';
 import { areTrailers, bodyDue, readResponse } from '../../http2/response.ts';
 import type { Stream, StreamOwner } from '../../http2/stream.ts';
 import type { Answer, PendingAdmission, Verdict, Waiter } from '../gate.ts';
-import { ownAnswers, refusalAnswer, upstreamFailureAnswer } from '../own-answers.ts';
+import { ownAnswers, refusalAnswer } from '../own-answers.ts';
 import type { ProxyContext } from '../proxy-context.ts';
 import type { UpstreamErrorKind } from '../proxy-counters.ts';
 import { maxInterimResponses, sweepIntervalMs } from '../proxy-options.ts';
@@ -62,6 +62,8 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   #interims = 0;
   #beganMs = 0;
   #sentAtMs = 0;
+  /** `reads` of the application's connection when something last moved. */
+  #readsBefore = 0;
 
   constructor(connection: Http2Connection, stream: Stream, request: Http2Request) {
     this.#connection = connection;
@@ -438,6 +440,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   #arm(): void {
     if (this.#state === 'deciding' || this.#state === 'done') return;
     this.deadlineMs = this.#deadlineIn(this.#waitsFor());
+    this.#readsBefore = this.#upstream?.reads ?? 0;
   }
 
   #deadlineIn(wait: Wait): number {
@@ -459,12 +462,9 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     const wait = this.#state === 'done' ? 'client-stall' : this.#waitsFor();
     this.deadlineMs = Infinity;
     this.#context.counters.timeouts[wait] += 1;
-    if (this.#state === 'responding' || this.#state === 'done' || wait === 'tunnel')
-      this.#end(CANCEL);
+    if (wait !== 'client-stall') this.#upstream?.onVainWait(this.#readsBefore);
+    if (this.#state !== 'forwarded' || wait === 'tunnel') this.#end(CANCEL);
     else if (wait === 'client-stall') this.#answer(ownAnswers['client-stall']);
-    else {
-      this.#context.counters.upstreamErrors.timeout += 1;
-      this.#answer(upstreamFailureAnswer('timeout'));
-    }
+    else this.#failWith('timeout');
   }
 }

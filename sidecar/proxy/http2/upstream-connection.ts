@@ -32,6 +32,10 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
   reused = false;
   /** Its first SETTINGS said that it takes no streams at all. */
   takesNothing = false;
+  /** How often bytes have come. */
+  reads = 0;
+  /** A stream has waited in vain and no byte came meanwhile: it takes no more of them. */
+  #isSilent = false;
   readonly #context: ProxyContext;
   readonly #owner: UpstreamOwner;
   readonly #wire: Http2Socket;
@@ -85,7 +89,7 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
 
   /** Whether a request may be sent on it now. */
   get hasRoom(): boolean {
-    return this.failure === undefined && this.endpoint.hasRoom;
+    return this.failure === undefined && !this.#isSilent && this.endpoint.hasRoom;
   }
 
   request(fields: readonly Field[], endsStream: boolean, owner: StreamOwner): Stream {
@@ -114,6 +118,7 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
 
   onData(bytes: Buffer): void {
     const wasTold = this.endpoint.peer.isTold;
+    this.reads += 1;
     this.endpoint.receive(bytes);
     if (this.endpoint.isBroken) this.#fail('bad-response');
     else if (!wasTold && this.endpoint.peer.isTold) this.#onFirstSettings();
@@ -145,6 +150,15 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
     this.#closeIfUnused();
   }
 
+  /**
+   * A stream has reached its deadline and is about to end; `reads` was `readsBefore` when it last moved. TCP takes minutes
+   * to notice that a route is lost, and never notices that a process stands still.
+   */
+  onVainWait(readsBefore: number): void {
+    // Before its SETTINGS it has a deadline of its own.
+    if (this.endpoint.peer.isTold) this.#isSilent ||= this.reads === readsBefore;
+  }
+
   /** Looks at the deadlines: an application has as long for its SETTINGS as for taking the connection. */
   onSweep(): void {
     const { settings, sweptMs } = this.#context;
@@ -161,7 +175,8 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
   }
 
   #closeIfUnused(): void {
-    if (this.endpoint.isGoingAway && this.endpoint.openStreams === 0) this.#close();
+    const takesNoMore = this.#isSilent || this.endpoint.isGoingAway;
+    if (takesNoMore && this.endpoint.openStreams === 0) this.#close();
   }
 
   #close(): void {
@@ -169,6 +184,8 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
     this.#failure ??= 'closed';
     this.endpoint.goAway();
     this.#wire.end();
+    // From there nothing comes that would end it.
+    if (this.#isSilent) this.socket.destroy();
   }
 
   onDrain(): void {
