@@ -150,6 +150,7 @@ export class FuzzCampaign implements AsyncDisposable {
     fuzzed.onLateFinding = (request) => {
       this.#find({ round, number, what: [`smuggled, late: ${JSON.stringify(request)}`] });
     };
+    fuzzed.hasSpoilt = (request) => this.#application.hasSpoilt?.(request) ?? false;
     this.#rounds += 1;
     this.#connections += round.connections.length;
     for (const { mark, pieces, reading } of fuzzed.connections) {

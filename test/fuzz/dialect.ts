@@ -41,8 +41,16 @@ export interface StrictReading {
    * has to end the connection. Rejects when that does not come.
    */
   listen(client: RawSocket): Promise<void>;
-  /** What is wrong with all that came. `isMisled`: the application has said something invalid to one of its requests. */
-  faultsIn(client: RawSocket, isMisled: boolean): readonly string[];
+  /** What is wrong with all that came. */
+  faultsIn(client: RawSocket, application: Testimony): readonly string[];
+}
+
+/** What the application has to say about the requests of one connection. */
+export interface Testimony {
+  /** It has said something invalid to one of them. */
+  readonly isMisled: boolean;
+  /** Whether this request has come whole, or over a connection where the sidecar may have given up sending it. */
+  hasMet(request: SeenRequest): boolean;
 }
 
 /** What the application says to a request, Latin-1, and what it does then. */
@@ -67,6 +75,8 @@ export interface FuzzedApplication extends AsyncDisposable {
   /** What nobody could read, or two strict readers saw differently. */
   readonly findings: string[];
   answering: Answering | undefined;
+  /** Whether a request came over a connection where something invalid was said: the rest of it need not have come. */
+  hasSpoilt?(request: SeenRequest): boolean;
 }
 
 export interface Dialect {

@@ -49,6 +49,9 @@ export class FuzzedRound {
   /** Told about a request that nobody sent and that came after `play`. */
   onLateFinding: (request: SeenRequest) => void = () => undefined;
 
+  /** See `FuzzedApplication`. */
+  hasSpoilt: (request: SeenRequest) => boolean = () => false;
+
   /** The answer to a request that carries one of the marks. */
   onRequest(request: SeenRequest, mark: string): Answer {
     this.#seen.push(request);
@@ -96,7 +99,12 @@ export class FuzzedRound {
     for (const other of marksIn(client.received)) {
       if (other !== mark) this.#findings.push(`${mark} got an answer to ${other}: ${shown}`);
     }
-    for (const fault of reading.faultsIn(client, this.#misled.has(mark))) {
+    const testimony = {
+      isMisled: this.#misled.has(mark),
+      hasMet: (request: SeenRequest): boolean =>
+        this.#seen.some((one) => isSame(one, request)) || this.hasSpoilt(request),
+    };
+    for (const fault of reading.faultsIn(client, testimony)) {
       this.#findings.push(`${mark} ${fault}: ${shown}`);
     }
   }
@@ -134,6 +142,6 @@ function withMark(pieces: readonly string[], mark: string): string[] {
   });
 }
 
-function isSame(one: StrictRequest, { startLine, body }: SeenRequest): boolean {
+function isSame(one: SeenRequest, { startLine, body }: SeenRequest): boolean {
   return one.startLine === startLine && one.body === body;
 }

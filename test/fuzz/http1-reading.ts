@@ -3,7 +3,7 @@ import { readRequest } from '../support/engine-reading.ts';
 import type { ReadMessage } from '../support/engine-reading.ts';
 import { isKnownMethod, seenByLlhttp } from '../support/llhttp.ts';
 import type { RawSocket } from '../support/raw-socket.ts';
-import type { StrictReading, StrictRequest } from './dialect.ts';
+import type { StrictReading, StrictRequest, Testimony } from './dialect.ts';
 
 /** The requests at the start of the bytes, up to what Weir refuses or waits for. */
 export function readHttp1Strictly(bytes: string): StrictReading {
@@ -57,7 +57,7 @@ class Http1Reading implements StrictReading {
   }
 
   /** Nothing that is not of this protocol, and, unless the application did worse, nothing that is not quite. */
-  faultsIn({ received }: RawSocket, isMisled: boolean): string[] {
+  faultsIn({ received }: RawSocket, { isMisled }: Testimony): string[] {
     if (this.#outcome.goesOver) return [];
     const faults: string[] = [];
     if (received !== '' && !received.startsWith('HTTP/1.1 ')) faults.push('got no HTTP');

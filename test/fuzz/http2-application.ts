@@ -21,6 +21,8 @@ const [HEADER_TABLE_SIZE, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, CONNECT_P
 const DEFAULT_WINDOW = 65_535;
 /** Requests of a connection that may be under way when something is said that refuses them all. */
 const MOST_NOTED = 300;
+/** Requests over connections that are not sound any more which are remembered: more than those of all rounds under way. */
+const MOST_SPOILT = 10_000;
 
 interface Terms {
   readonly tableBytes?: number;
@@ -46,6 +48,8 @@ export class Http2Application implements FuzzedApplication {
   answering: Answering | undefined = undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** By their fields. */
+  readonly #spoilt = new Set<string>();
   #connections = 0;
 
   private constructor() {
@@ -67,6 +71,18 @@ export class Http2Application implements FuzzedApplication {
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port; // a TCP server has no other address
+  }
+
+  hasSpoilt({ startLine }: SeenRequest): boolean {
+    return this.#spoilt.has(startLine);
+  }
+
+  /** Told of a request that is not whole on a connection that is not sound any more. */
+  spoil({ startLine }: SeenRequest): void {
+    this.#spoilt.add(startLine);
+    if (this.#spoilt.size <= MOST_SPOILT) return;
+    const [oldest = ''] = this.#spoilt;
+    this.#spoilt.delete(oldest);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -134,6 +150,7 @@ class Conversation {
   #onHead(stream: ClientStream): void {
     this.#application.heads += 1;
     this.#windows.set(stream.id, this.#terms.window ?? DEFAULT_WINDOW);
+    if (!this.#isSound) this.#application.spoil(asStrictRequest(stream));
     if (stream.head?.protocol !== undefined && this.#terms.takesProtocols !== true) {
       this.#find('a protocol that was never offered');
     }
@@ -176,15 +193,20 @@ class Conversation {
     const tag = tagsIn(textOf(stream))[0]?.slice(-TAG.length) ?? NO_TAG;
     const id = uint32(stream.id).toString('latin1');
     const marked = answer.bytes.replaceAll(MARK, mark).replaceAll(TAG, tag);
-    if (!answer.isSound) {
-      this.#isSound = false;
-      // What is not sound may be a refusal, of this request or of all.
-      for (const noted of this.#noted) noted.isRefused = true;
-    }
+    if (!answer.isSound) this.#spoil();
     this.#write(Buffer.from(marked.replaceAll(STREAM_ID, id), 'latin1'));
     if (answer.then === 'close') this.#socket.end();
     // Of a socket that is ending Node would keep the handle for ever.
     if (answer.then === 'reset' && this.#socket.writable) this.#socket.resetAndDestroy();
+  }
+
+  #spoil(): void {
+    this.#isSound = false;
+    // What is not sound may be a refusal, of this request or of all.
+    for (const noted of this.#noted) noted.isRefused = true;
+    for (const stream of this.#said.streams.values()) {
+      if (stream.state === 'open') this.#application.spoil(asStrictRequest(stream));
+    }
   }
 
   #write(bytes: Buffer): void {

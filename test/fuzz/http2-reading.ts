@@ -1,6 +1,6 @@
 // What one client of HTTP/2 says, and what it may get back, for the fuzzer's rounds.
 import type { RawSocket } from '../support/raw-socket.ts';
-import type { StrictReading, StrictRequest } from './dialect.ts';
+import type { StrictReading, StrictRequest, Testimony } from './dialect.ts';
 import { AnswerStreams } from './http2/answer-streams.ts';
 import { ClientStreams } from './http2/client-streams.ts';
 import type { ClientStream } from './http2/client-streams.ts';
@@ -16,6 +16,7 @@ const IDEMPOTENT: ReadonlySet<string> = new Set([
 /** What the application calls a request that does not say what it calls itself. */
 export const NO_TAG = 'none';
 const NO_ERROR = 0;
+const GATEWAY_TIMEOUT = 504;
 const ENHANCE_YOUR_CALM = 11;
 
 export function readHttp2Strictly(bytes: string): StrictReading {
@@ -91,11 +92,28 @@ class Http2Reading implements StrictReading {
       .filter((id) => !this.#answers.isOver(id));
   }
 
-  faultsIn(client: RawSocket): readonly string[] {
+  faultsIn(client: RawSocket, application: Testimony): readonly string[] {
     // Without its preface it is no HTTP/2, and the answer need not be either.
     if (this.#said.fault !== undefined && !this.#said.hasPreface) return [];
     this.#take(client);
-    return [...this.#answers.faults, ...this.#strayAnswers(), ...this.#flawsOfTheEnd(client)];
+    return [
+      ...this.#answers.faults,
+      ...this.#strayAnswers(),
+      ...this.#vainWaits(application),
+      ...this.#flawsOfTheEnd(client),
+    ];
+  }
+
+  /** Whoever waits in vain for an answer must have asked: a request that the sidecar keeps ends in a timeout too. */
+  #vainWaits(application: Testimony): string[] {
+    const { doubt, streams, dueIds } = this.#said;
+    if (doubt !== undefined) return [];
+    return [...this.#answers.streams]
+      .filter(([id, { head }]) => head?.status === GATEWAY_TIMEOUT && dueIds.has(id))
+      .flatMap(([id]) => streams.get(id) ?? [])
+      .filter((stream) => stream.wasWhole && tagsIn(textOf(stream.lines)).length > 0)
+      .filter((stream) => !application.hasMet(asStrictRequest(stream)))
+      .map(({ id }) => `stream ${id} waited in vain, and its request never came whole`);
   }
 
   /** Every answer says to which request it is one. */
