@@ -48,12 +48,13 @@ export class Http2Socket {
     // Taken whole by the kernel: nobody reads the bytes any more.
     output.clear(socket.writableLength === 0);
     if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy();
-    else sender.isBlocked = socket.writableLength > MAX_UNSENT_BYTES;
+    // Only `onDrain` takes it back: whatever waits by then has nobody else who would send it.
+    else if (socket.writableLength > MAX_UNSENT_BYTES) sender.isBlocked = true;
   }
 
   /** Whether the peer has taken what was written, now or at some time since the last call. */
   hasBeenRead(): boolean {
-    const hasBeenRead = this.#hasDrained || !this.#endpoint.sender.isBlocked;
+    const hasBeenRead = this.#hasDrained || this.socket.writableLength <= MAX_UNSENT_BYTES;
     this.#hasDrained = false;
     return hasBeenRead;
   }
