@@ -23,6 +23,7 @@ export type RefusalReason =
   | 'http2-preface'
   | 'length-and-chunked'
   | 'malformed'
+  | 'max-connections'
   | 'method'
   | 'obs-fold'
   | 'request-line'
@@ -31,6 +32,7 @@ export type RefusalReason =
   | 'target'
   | 'target-too-long'
   | 'too-many-fields'
+  | 'too-many-streams'
   | 'trailer-field'
   | 'trailer-too-large'
   | 'transfer-encoding'
@@ -62,6 +64,7 @@ const statuses: Readonly<Record<RefusalReason, RefusalStatus>> = {
   'http2-preface': 505,
   'length-and-chunked': 400,
   malformed: 400, // a message of HTTP/2 (RFC 9113 §8.1.1)
+  'max-connections': 400, // of a stream of HTTP/2, which is reset (RFC 9113 §8.7)
   method: 400,
   'obs-fold': 400,
   'request-line': 400,
@@ -70,6 +73,7 @@ const statuses: Readonly<Record<RefusalReason, RefusalStatus>> = {
   target: 400,
   'target-too-long': 414, // RFC 9110 §15.5.15
   'too-many-fields': 431,
+  'too-many-streams': 400, // as max-connections
   'trailer-field': 400,
   'trailer-too-large': 431,
   'transfer-encoding': 400,

@@ -166,6 +166,7 @@ describe('a request that comes', () => {
     side.told();
     side.receive(request(7, 0), frame('DATA', 7, 'abc'), trailers(7), windowUpdate(7, 1));
     assert.deepEqual(frames(side), ['RST_STREAM 7 by 7']);
+    assert.equal(side.endpoint.streamsRefused, 1);
     assert.deepEqual(side.told(), []);
     side.receive(reset(1), request(9));
     assert.deepEqual(side.told(), ['reset 1 8', 'over 1', `request 9 ${GET_TEXT} END`]);

@@ -74,6 +74,8 @@ export class Endpoint {
   isGoingAway = false;
   /** Field blocks that have come whole. */
   headsRead = 0;
+  /** Streams of the peer beyond `maxConcurrentStreams`. */
+  streamsRefused = 0;
   readonly #options: EndpointOptions;
   readonly #preface: Preface;
   readonly #owner: EndpointOwner;
@@ -345,6 +347,7 @@ export class Endpoint {
     this.#lastPeerId = streamId;
     if (streamId > this.#lastTakenId) return;
     if (this.#streams.size >= this.#options.maxConcurrentStreams) {
+      this.streamsRefused += 1;
       this.#chores.add(CHORES_OF_A_RESET);
       this.sender.output.reset(streamId, REFUSED_STREAM);
       this.#resetIds.add(streamId);

@@ -64,8 +64,8 @@ export class ProxyCounters {
     this.refusals = this.#refusals;
   }
 
-  countRefusal(reason: RefusalReason): void {
-    this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
+  countRefusal(reason: RefusalReason, times = 1): void {
+    this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + times);
   }
 
   countResponse(status: number): void {

@@ -219,6 +219,34 @@ describe('a connection that a client of HTTP/2 spoils', () => {
   }
 });
 
+describe('a request over HTTP/2 beyond a maximum', () => {
+  const maxima: readonly (readonly [
+    reason: RefusalReason,
+    maxConnections: number,
+    taken: number,
+  ])[] = [
+    ['too-many-streams', 1_000, 250],
+    ['max-connections', 100, 100],
+  ];
+
+  for (const [reason, maxConnections, taken] of maxima) {
+    it(`is refused and counted as ${reason}`, async () => {
+      await using upstream = await Http2Upstream.open(() => undefined);
+      await using fixture = await ProxyFixture.open(upstream, { maxConnections });
+      const { counters } = fixture.proxy;
+      const asked = Array.from({ length: taken + 3 }, (_, i) =>
+        frame('HEADERS', 2 * i + 1, GET, endHeaders | endStream),
+      );
+
+      await begin(fixture, ...asked);
+
+      await eventually(() => upstream.seen.length === taken, 'the others');
+      assert.deepEqual([...counters.refusals], [[reason, 3]]);
+      assert.equal(counters.streamsOpen, taken);
+    });
+  }
+});
+
 /** Lines of 4 KiB that no table keeps, in six frames. */
 function moreFields(): Buffer[] {
   const line = `\x0f\x11\x7f\x81\x1f${'x'.repeat(4_096)}`;

@@ -95,8 +95,10 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
 
   onData(bytes: Buffer): void {
     this.context.counters.bytesFromClients += bytes.length;
-    const wasBroken = this.endpoint.isBroken;
+    const { isBroken: wasBroken, streamsRefused } = this.endpoint;
     this.endpoint.receive(bytes);
+    const refused = this.endpoint.streamsRefused - streamsRefused;
+    if (refused > 0) this.context.counters.countRefusal('too-many-streams', refused);
     if (!wasBroken && this.endpoint.fault !== NO_ERROR) this.#countFault();
     this.#boundHeads();
     if (this.endpoint.isBroken) this.#wire.end();
@@ -123,6 +125,7 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
   onRequest(stream: Stream, block: FieldBlock): void {
     const { counters, settings } = this.context;
     if (counters.streamsOpen >= settings.maxConnections) {
+      counters.countRefusal('max-connections');
       this.endpoint.blame();
       this.endpoint.reset(stream, REFUSED_STREAM);
       return;
