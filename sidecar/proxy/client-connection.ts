@@ -6,6 +6,7 @@
 //      ▲                 │ otherwise             │ last response
 //      └──────answered───┴───────close──────▶ lingering ──▶ gone
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { RefusalReason } from '../http1/refusal.ts';
 import { RequestHead } from '../http1/request-head.ts';
 import type { Framing } from '../http1/framing.ts';
@@ -35,7 +36,12 @@ interface Owner {
   readonly pool: UpstreamPool;
   readonly onGone: (connection: ProxiedConnection) => void;
   /** The client speaks HTTP/2: gives who serves the socket from now on, in place of `connection`. */
-  readonly onHttp2: (connection: ProxiedConnection, socket: Socket) => SocketEvents;
+  readonly onHttp2: (connection: ProxiedConnection, socket: Socket) => Http2Successor;
+}
+
+export interface Http2Successor extends SocketEvents {
+  /** Ends the connection before anything was read: too many are open. */
+  refuseConnection(): void;
 }
 
 export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection {
@@ -57,7 +63,7 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
   /** Whether a request has been read: what comes then is no preface any more. */
   #hasServed = false;
   /** Who serves the socket after a preface of HTTP/2. */
-  #successor: SocketEvents | undefined;
+  #successor: Http2Successor | undefined;
   /** This connection's share of `pendingHeadBytes`. */
   #pendingBytes = 0;
   /** When the request was admitted; kept only for the access log. −1 for a message that never was. */
@@ -223,12 +229,16 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
       return;
     }
     const bytes = Buffer.from(this.head.text, 'latin1');
+    this.#context.counters.bytesFromClients -= bytes.length; // counted by whoever reads them
+    this.#handOver().onData(bytes);
+  }
+
+  #handOver(): Http2Successor {
     this.#state = 'handed-over';
     this.#held = undefined;
     this.head.reset();
-    this.#context.counters.bytesFromClients -= bytes.length; // counted by whoever reads them
     this.#successor = this.#owner.onHttp2(this, this.socket);
-    this.#successor.onData(bytes);
+    return this.#successor;
   }
 
   #admit(head: RequestHead): void {
@@ -314,9 +324,11 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
     });
   }
 
-  /** Answers 503 before anything was read: too many connections are open. */
+  /** Answers 503 before anything was read, or what says the same in HTTP/2: too many connections are open. */
   refuseConnection(): void {
-    this.close(ownAnswers['too-many-connections']);
+    if (this.#state === 'gone') return;
+    if (speaksHttp2(this.socket)) this.#handOver().refuseConnection();
+    else this.close(ownAnswers['too-many-connections']);
   }
 
   /** The head of a final response goes out. */
@@ -477,4 +489,9 @@ export class ClientConnection implements Waiter, SocketEvents, ProxiedConnection
       this.#linger('');
     }
   }
+}
+
+/** Whether ALPN chose it. By prior knowledge nobody knows before the client has said something. */
+function speaksHttp2(socket: Socket): boolean {
+  return socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
 }

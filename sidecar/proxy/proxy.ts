@@ -4,7 +4,7 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
 import { Backlog } from '../http2/backlog.ts';
 import type { AccessLog } from './access-log.ts';
-import { ClientConnection } from './client-connection.ts';
+import { ClientConnection, type Http2Successor } from './client-connection.ts';
 import type { Gate } from './gate.ts';
 import { Http2Connection } from './http2/http2-connection.ts';
 import { Http2UpstreamPool } from './http2/upstream-pool.ts';
@@ -21,7 +21,6 @@ import {
   sweepIntervalMs,
 } from './proxy-options.ts';
 import type { ListenOptions, ProxyOptions } from './proxy-options.ts';
-import type { SocketEvents } from './socket-events.ts';
 import { TlsAcceptance } from './tls-acceptance.ts';
 import { UpstreamPool } from './upstream-pool.ts';
 
@@ -185,7 +184,7 @@ class ListeningProxy implements Proxy {
     this.#tls?.renew(context);
   }
 
-  readonly #onHttp2 = (before: ProxiedConnection, socket: Socket): SocketEvents => {
+  readonly #onHttp2 = (before: ProxiedConnection, socket: Socket): Http2Successor => {
     const connection = new Http2Connection(socket, this.#context, {
       upstreams: this.#http2Pool,
       onGone: this.#onGone,

@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { constants } from 'node:http2';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { framesIn, uint32 } from '../support/http2-frames.ts';
 import { Http2Client, Http2Upstream } from '../support/http2.ts';
 import { eventually } from '../support/redis.ts';
 import { SidecarProcess } from '../support/sidecar.ts';
@@ -121,6 +124,32 @@ describe('a listener with a certificate', () => {
 
     assert.equal(during.serial, before.serial);
     assert.notEqual(after.serial, before.serial);
+  });
+
+  it('says in HTTP/2 to whom ALPN gave it that too many connections are open', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await Http2Upstream.open((stream) => {
+      stream.respond({}, { endStream: true });
+    });
+    await using sidecar = await open(certificates, upstream.port, ['--max-connections', '1']);
+    const { ca } = certificates;
+    await using first = new Http2Client(`https://127.0.0.1:${sidecar.port}`, { ca });
+    assert.equal((await first.ask({ ':path': '/' })).status, 200);
+
+    const options = { host: '127.0.0.1', port: sidecar.port, ca, ALPNProtocols: ['h2'] };
+    const said = framesIn(await buffer(connect(options)));
+
+    assert.deepEqual(
+      said.map(({ name }) => name),
+      ['SETTINGS', 'WINDOW_UPDATE', 'GOAWAY'],
+    );
+    const goAway = uint32(0, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    assert.deepEqual(
+      said.at(-1)?.payload,
+      Buffer.concat([goAway, Buffer.from('too many connections')]),
+    );
+    assert.equal(await sidecar.metric('weir_connections_refused_total'), 1);
+    assert.equal((await first.ask({ ':path': '/' })).status, 200);
   });
 
   it('agrees on TLS once in a connection', async () => {

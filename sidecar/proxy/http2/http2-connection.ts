@@ -105,6 +105,11 @@ export class Http2Connection implements SocketEvents, EndpointOwner, ProxiedConn
     else this.schedule();
   }
 
+  refuseConnection(): void {
+    this.endpoint.close(ENHANCE_YOUR_CALM, 'too many connections');
+    this.#leave();
+  }
+
   #countFault(): void {
     const isFlood = this.endpoint.fault === ENHANCE_YOUR_CALM;
     this.context.counters.countRefusal(isFlood ? 'http2-flood' : 'http2-fault');
