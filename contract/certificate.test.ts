@@ -39,9 +39,27 @@ describe('a certificate and its key', () => {
     );
     assert.equal(
       problemOf(() => {
+        checkPair(pair, 'tls.crt', notBeforeMs);
+      }),
+      undefined,
+    );
+    assert.equal(
+      problemOf(() => {
+        checkPair(pair, 'tls.crt', notBeforeMs - 1);
+      }),
+      `it begins on ${new Date(notBeforeMs).toISOString()}`,
+    );
+    assert.equal(
+      problemOf(() => {
         checkPair(pair, 'tls.crt', notAfterMs + DAY_MS);
       }),
       `it ended on ${new Date(notAfterMs).toISOString()}`,
+    );
+    assert.equal(
+      problemOf(() => {
+        checkPair(pair, 'tls.crt');
+      }),
+      undefined,
     );
   });
 

@@ -20,18 +20,29 @@ interface Pair {
 }
 
 /**
- * Throws CERTIFICATE_INVALID when the key is not the certificate's, or the certificate is over. `what` names the two for a
- * person, or where both come from.
+ * Throws CERTIFICATE_INVALID when the key is not the certificate's, or the certificate is not valid at `nowMs`; undefined =
+ * whenever it is. `what` names the two for a person, or where both come from.
  */
-export function checkPair({ cert, key }: Pair, what: string | Pair, nowMs: number): void {
+export function checkPair({ cert, key }: Pair, what: string | Pair, nowMs?: number): void {
   const names = typeof what === 'string' ? { cert: what, key: what } : what;
   const certificate = parseCertificate(cert, names.cert);
   if (!certificate.checkPrivateKey(parseKey(key, names.key))) {
     const which = typeof what === 'string' ? 'the private key' : `the private key of ${what.key}`;
     throw invalid(names.cert, `${which} is not the one of the certificate`);
   }
-  if (certificate.validToDate.getTime() <= nowMs) {
-    throw invalid(names.cert, `it ended on ${certificate.validToDate.toISOString()}`);
+  if (nowMs !== undefined) checkTime(certificate, names.cert, nowMs);
+}
+
+function checkTime(
+  { validFromDate, validToDate }: X509Certificate,
+  what: string,
+  nowMs: number,
+): void {
+  if (validFromDate.getTime() > nowMs) {
+    throw invalid(what, `it begins on ${validFromDate.toISOString()}`);
+  }
+  if (validToDate.getTime() <= nowMs) {
+    throw invalid(what, `it ended on ${validToDate.toISOString()}`);
   }
 }
 

@@ -125,6 +125,7 @@ async function openCertificate(
         log.error({ event: 'certificate', err: error }, 'the certificate stays as it is');
       },
     },
+    () => Date.now(),
   );
 }
 

@@ -52,7 +52,7 @@ export function decodeAuthorities({ data = {} }: SecretObject): Authorities {
       : Buffer.from(value, 'base64').toString();
   };
   const pair = (cert = '', key = '', name = ''): KeyPair => {
-    checkPair({ cert, key }, `${name} in Secret ${AUTHORITY_SECRET}`, 0);
+    checkPair({ cert, key }, `${name} in Secret ${AUTHORITY_SECRET}`);
     return { cert, key };
   };
   const [nextCert, previous] = [text('ca-next.crt'), text('ca-previous.crt')];

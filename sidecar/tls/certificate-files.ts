@@ -27,26 +27,36 @@ export interface CertificateEvents {
 export class CertificateFiles implements AsyncDisposable {
   readonly #paths: CertificatePaths;
   readonly #events: CertificateEvents;
-  /** What was judged last, be it good or bad. */
-  #seen: string;
+  readonly #wallClock: () => number;
+  /** What is in force. */
+  #text: string;
   #context: SecureContextOptions;
   /** What was last told, until something good comes. */
   #refused = '';
   #looking: NodeJS.Timeout | undefined;
   #look: Promise<void> = Promise.resolve();
 
-  private constructor(paths: CertificatePaths, events: CertificateEvents, first: Contents) {
+  private constructor(
+    paths: CertificatePaths,
+    events: CertificateEvents,
+    { first, wallClock }: { readonly first: Contents; readonly wallClock: () => number },
+  ) {
+    this.#wallClock = wallClock;
     this.#paths = paths;
     this.#events = events;
-    this.#seen = first.text;
+    this.#text = first.text;
     this.#context = first.context;
   }
 
   /** Reads the files, and again every two seconds. Throws CERTIFICATE_INVALID naming the file. */
-  static async open(paths: CertificatePaths, events: CertificateEvents): Promise<CertificateFiles> {
+  static async open(
+    paths: CertificatePaths,
+    events: CertificateEvents,
+    wallClock: () => number,
+  ): Promise<CertificateFiles> {
     const first = await readAll(paths);
-    judge(paths, first);
-    const files = new CertificateFiles(paths, events, first);
+    judge(paths, first, wallClock());
+    const files = new CertificateFiles(paths, events, { first, wallClock });
     files.#looking = setInterval(() => {
       files.#look = files.#look.then(() => files.look());
     }, LOOK_EVERY_MS).unref();
@@ -62,10 +72,13 @@ export class CertificateFiles implements AsyncDisposable {
   async look(): Promise<void> {
     try {
       const contents = await readAll(this.#paths);
-      if (contents.text === this.#seen) return;
-      // Of two files one is written first: a pair that does not fit is judged again when the other one has changed too.
-      this.#seen = contents.text;
-      const notAfterMs = judge(this.#paths, contents);
+      if (contents.text === this.#text) {
+        this.#refused = '';
+        return;
+      }
+      // What is refused is judged at each look: of two files one is written first, and what is not valid yet will be.
+      const notAfterMs = judge(this.#paths, contents, this.#wallClock());
+      this.#text = contents.text;
       this.#context = contents.context;
       this.#refused = '';
       this.#events.onRenewed(contents.context, notAfterMs);
@@ -74,7 +87,7 @@ export class CertificateFiles implements AsyncDisposable {
     }
   }
 
-  // A file that is missing stays so for many looks.
+  // A file that is missing, or no good, stays so for many looks.
   #refuse(error: unknown): void {
     const text = error instanceof WeirError ? JSON.stringify(error.details) : String(error);
     if (text === this.#refused) return;
@@ -115,8 +128,12 @@ async function readPem(file: string): Promise<string> {
 }
 
 /** When the certificate ends. Throws CERTIFICATE_INVALID. */
-function judge({ cert, clientCa, ...paths }: CertificatePaths, { context }: Contents): number {
-  checkPair(context, { cert, key: paths.key }, Date.now());
+function judge(
+  { cert, clientCa, ...paths }: CertificatePaths,
+  { context }: Contents,
+  nowMs: number,
+): number {
+  checkPair(context, { cert, key: paths.key }, nowMs);
   if (clientCa !== undefined) validityOf(String(context.ca), clientCa);
   try {
     createSecureContext(context);

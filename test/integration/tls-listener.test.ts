@@ -7,6 +7,8 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
+import type { WeirError } from '../../contract/errors.ts';
+import { CertificateFiles } from '../../sidecar/tls/certificate-files.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { framesIn, uint32 } from '../support/http2-frames.ts';
 import { Http2Client, Http2Upstream } from '../support/http2.ts';
@@ -49,6 +51,12 @@ async function ask(
   socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
   await once(socket, 'close');
   return { text, serial };
+}
+
+async function copyPair(from: Certificates, to: Certificates): Promise<void> {
+  for (const name of ['server.crt', 'server.key']) {
+    await copyFile(path.join(from.folder, name), path.join(to.folder, name));
+  }
 }
 
 describe('a listener with a certificate', () => {
@@ -114,9 +122,7 @@ describe('a listener with a certificate', () => {
       Promise.resolve(sidecar.events('certificate').some(({ level }) => level === 'error')),
     );
     const during = await ask(sidecar.port, certificates);
-    for (const name of ['server.crt', 'server.key']) {
-      await copyFile(path.join(renewed.folder, name), path.join(certificates.folder, name));
-    }
+    await copyPair(renewed, certificates);
     await eventually('it is taken on', () =>
       Promise.resolve(sidecar.events('certificate').some(({ level }) => level === 'info')),
     );
@@ -124,6 +130,32 @@ describe('a listener with a certificate', () => {
 
     assert.equal(during.serial, before.serial);
     assert.notEqual(after.serial, before.serial);
+  });
+
+  it('takes on a certificate that is not valid yet when it is, and says once that it waits', async () => {
+    await using certificates = await makeCertificates();
+    const cert = path.join(certificates.folder, 'server.crt');
+    const paths = { cert, key: cert.replace('.crt', '.key'), clientCa: undefined };
+    const told: string[] = [];
+    let now = Date.now();
+    await using files = await CertificateFiles.open(
+      paths,
+      {
+        onRenewed: () => told.push('renewed'),
+        onRefused: (error) => told.push(String((error as WeirError).details['problem'])),
+      },
+      () => now,
+    );
+    const from = new Date(Math.ceil(now / 1_000) * 1_000 + 3_600_000);
+    await using next = await makeCertificates(from);
+    await copyPair(next, certificates);
+
+    await files.look();
+    await files.look();
+    now = from.getTime();
+    await files.look();
+
+    assert.deepEqual(told, [`it begins on ${from.toISOString()}`, 'renewed']);
   });
 
   it('says in HTTP/2 to whom ALPN gave it that too many connections are open', async () => {
@@ -190,6 +222,10 @@ describe('a certificate that cannot be used', () => {
         path.join(folder, 'server.key'),
         await readFile(path.join(folder, 'client.key')),
       );
+    },
+    'is not valid yet': async (certificates) => {
+      await using later = await makeCertificates(new Date(Date.now() + 3_600_000));
+      await copyPair(later, certificates);
     },
     'is not there': ({ folder }) => rm(path.join(folder, 'server.crt')),
   };

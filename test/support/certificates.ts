@@ -26,16 +26,24 @@ export interface Certificates extends AsyncDisposable {
   readonly key: string;
 }
 
-/** Writes `ca.crt`, `server.crt`, `server.key`, `client.crt` and `client.key` to a folder of their own. */
-export async function makeCertificates(): Promise<Certificates> {
+/**
+ * Writes `ca.crt`, `server.crt`, `server.key`, `client.crt` and `client.key` to a folder of their own. The server's is valid
+ * from a day ago, so that no clock is too early for it, or from `serverFrom`.
+ */
+export async function makeCertificates(serverFrom?: Date): Promise<Certificates> {
   const folder = await mkdtemp(path.join(tmpdir(), 'weir-tls-'));
   const ca = await makeAuthority();
-  const server = await sign(ca, 'CN=server', [
-    new SubjectAlternativeNameExtension([
-      { type: 'ip', value: '127.0.0.1' },
-      { type: 'dns', value: 'redis.test' },
-    ]),
-  ]);
+  const server = await sign(
+    ca,
+    'CN=server',
+    [
+      new SubjectAlternativeNameExtension([
+        { type: 'ip', value: '127.0.0.1' },
+        { type: 'dns', value: 'redis.test' },
+      ]),
+    ],
+    serverFrom,
+  );
   const client = await sign(ca, 'CN=client', [
     new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth]),
   ]);
@@ -84,10 +92,11 @@ export async function sign(
   authority: Authority,
   subject: string,
   extensions: Extension[],
+  notBefore?: Date,
 ): Promise<{ readonly cert: string; readonly key: string }> {
   const keys = await makeKeys();
   const certificate = await X509CertificateGenerator.create({
-    ...validity(),
+    ...validity(notBefore),
     subject,
     issuer: authority.certificate.subject,
     publicKey: keys.publicKey,
@@ -106,10 +115,11 @@ function makeKeys(): Promise<CryptoKeyPair> {
   return crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 }
 
-/** From a day ago, so that no clock is too early for it. */
-function validity(): { readonly notBefore: Date; readonly notAfter: Date } {
-  const now = Date.now();
-  return { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 2 * DAY_MS) };
+function validity(notBefore: Date = new Date(Date.now() - DAY_MS)): {
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+} {
+  return { notBefore, notAfter: new Date(Date.now() + 2 * DAY_MS) };
 }
 
 export function pem(certificate: X509Certificate): string {
