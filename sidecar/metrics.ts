@@ -234,11 +234,8 @@ function connectionMetrics({ proxy }: MetricSources): Metric[] {
         value: proxy.responses[digit] ?? 0,
       })),
     ),
-    counter(
-      'weir_refusals_total',
-      'Messages that were not valid HTTP, and streams of HTTP/2 beyond a maximum, by why.',
-      ['reason'],
-      () => labelled('reason', Object.fromEntries(proxy.refusals)),
+    counter('weir_refusals_total', 'Invalid HTTP, and streams too many, by why.', ['reason'], () =>
+      labelled('reason', Object.fromEntries(proxy.refusals)),
     ),
     counter(
       'weir_upstream_errors_total',

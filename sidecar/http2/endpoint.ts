@@ -191,8 +191,6 @@ export class Endpoint {
   /** Ends everything. The owners of streams that are open are told. */
   close(code: ErrorCode, message: string): void {
     if (this.isBroken) return;
-    this.isBroken = true;
-    this.isGoingAway = true;
     // What was said once is never taken back (RFC 9113 §6.8).
     this.sender.output.goAway(Math.min(this.#lastPeerId, this.#lastTakenId), code, message);
     this.abandon(code);
