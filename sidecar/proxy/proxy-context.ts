@@ -15,7 +15,7 @@ export interface ProxyContext {
   sweptMs: number;
   /** Bytes of heads that have begun and not ended, over all client connections. */
   pendingHeadBytes: number;
-  /** What waits for clients of HTTP/2. */
+  /** What waits for clients of HTTP/2, and what they sent before the application took its stream. */
   readonly backlog: Backlog;
   /** `Date: …\r\n`, renewed by the sweep. */
   dateLine: string;

@@ -15,10 +15,12 @@ import {
 import { Http2Client, Http2Upstream } from '../support/http2.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually, type RawSocket } from '../support/raw-socket.ts';
+import { ScriptedUpstream } from '../support/upstream.ts';
 
 const { endHeaders, endStream } = FLAG;
 /** GET / http, of a host whose name is the fields' first line in the static table. */
 const GET = '\x82\x84\x86\x01\x01a';
+const POST = GET.replace('\x82', '\x83');
 
 function text(...frames: readonly Buffer[]): string {
   return Buffer.concat(frames).toString('latin1');
@@ -195,6 +197,38 @@ describe('responses that wait for clients of HTTP/2', () => {
     await begin(fixture, stalled, ...asked);
     await eventually(() => upstream.seen.length === 1_501, 'the requests after them');
     assert.equal((await other.ask({ ':path': '/' })).status, 200);
+    assert.equal(counters.streamsShed, shed);
+  });
+});
+
+describe('uploads that come before the application has taken the connection', () => {
+  it('are bounded all together, with what waits for clients; what ends makes room', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream);
+    const { counters } = fixture.proxy;
+    const body = Buffer.alloc(16_000);
+    // As much as a connection takes: sixteen streams of 64 KiB.
+    const upload = Array.from({ length: 16 }, (_, i) => [
+      frame('HEADERS', 2 * i + 1, POST, endHeaders),
+      ...Array.from({ length: 4 }, () => frame('DATA', 2 * i + 1, body)),
+    ]).flat();
+    const fitting = Math.floor((2 * maxWaitingBytes) / (4 * body.length));
+    const uploads = Math.ceil(fitting / 16) + 1;
+    const sent = PREFACE_BYTES.length + 9 + text(...upload).length;
+
+    const clients: RawSocket[] = [];
+    for (let n = 1; n <= uploads; n += 1) {
+      clients.push(await begin(fixture, ...upload));
+      await untilRead(fixture, n * sent);
+    }
+    assert.equal(counters.streamsOpen, fitting);
+    assert.equal(counters.streamsShed, 16 * uploads - fitting);
+
+    for (const client of clients) client.reset();
+    await eventually(() => counters.streamsOpen === 0, 'the resets');
+    const shed = counters.streamsShed;
+    await begin(fixture, ...upload);
+    await eventually(() => counters.streamsOpen === 16, 'the uploads after them');
     assert.equal(counters.streamsShed, shed);
   });
 });

@@ -27,6 +27,7 @@ import type { ResponseFields } from '../quota-fields.ts';
 import { ResponseTerms } from '../response-terms.ts';
 import { timeoutOf, type Wait } from '../waits.ts';
 import { failureAnswer, grpcAnswerFields, sendAnswer, sendToGrpc } from './answer-fields.ts';
+import { EarlyBody } from './early-body.ts';
 import { FieldLines } from './forwarded-fields.ts';
 import type { Http2Connection } from './http2-connection.ts';
 import { requestWait, responseWait } from './stream-waits.ts';
@@ -48,11 +49,12 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   readonly #request: Http2Request;
   readonly #terms: ResponseTerms;
   readonly #isGrpc: boolean;
+  readonly #isHead: boolean;
   #state: State = 'deciding';
   #upstream: Http2UpstreamConnection | undefined;
   #upstreamStream: Stream | undefined;
   /** What came of the body before it could be forwarded. */
-  readonly #early: Buffer[] = [];
+  readonly #early: EarlyBody;
   #trailers: readonly Field[] | undefined;
   #responseFields: readonly Field[] = NONE;
   /** The client is to stop its upload, but what it is owed has to go first. */
@@ -72,6 +74,8 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     this.#request = request;
     this.#terms = new ResponseTerms(connection.context);
     this.#isGrpc = request.isGrpc;
+    this.#isHead = request.method === 'HEAD';
+    this.#early = new EarlyBody(connection.context.backlog);
     stream.owner = this;
     this.deadlineMs = Infinity;
   }
@@ -152,16 +156,14 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   }
 
   #send(upstream: Http2UpstreamConnection): void {
-    const endsNow = this.#stream.remoteEnded && this.#early.length === 0;
+    const endsNow = this.#stream.remoteEnded && this.#early.isEmpty;
     const fields = this.#connection.hop.request(this.#request);
     this.#sentAtMs = this.#context.now();
     const stream = upstream.request(fields, endsNow && this.#trailers === undefined, this);
     this.#upstreamStream = stream;
     const { sender } = upstream.endpoint;
-    for (const bytes of this.#early.splice(0)) {
-      this.#bodySent = true;
-      sender.data(stream, bytes, false);
-    }
+    this.#bodySent ||= !this.#early.isEmpty;
+    for (const bytes of this.#early.take()) sender.data(stream, bytes, false);
     if (this.#stream.remoteEnded) sender.end(stream, this.#trailers);
     this.#arm();
   }
@@ -219,10 +221,6 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     return valueOf(this.#responseFields, name);
   }
 
-  get #isHead(): boolean {
-    return this.#request.method === 'HEAD';
-  }
-
   #mayPassInterim(status: number, endsStream: boolean): boolean {
     this.#interims += 1;
     return status !== 101 && !endsStream && this.#interims <= maxInterimResponses;
@@ -268,13 +266,15 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   }
 
   #onResponseData(bytes: Buffer, endsStream: boolean): void {
-    const { sender } = this.#connection.endpoint;
-    sender.data(this.#stream, bytes, endsStream);
-    if (this.#stream.queuedBytes > 0 && sender.isOverfull) {
-      this.#context.counters.streamsShed += 1;
-      this.#end(ENHANCE_YOUR_CALM);
-    }
+    this.#connection.endpoint.sender.data(this.#stream, bytes, endsStream);
+    if (this.#stream.queuedBytes > 0 && this.#connection.endpoint.sender.isOverfull) this.#shed();
     this.#connection.schedule();
+  }
+
+  /** More waits than there is room for: somebody has to give way. */
+  #shed(): void {
+    this.#context.counters.streamsShed += 1;
+    this.#end(ENHANCE_YOUR_CALM);
   }
 
   #onRequestData(bytes: Buffer, endsStream: boolean): void {
@@ -282,7 +282,8 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     if (this.#upstream === undefined || stream === undefined) {
       // What comes behind an answer of our own is not wanted, but must not fill the connection's window.
       if (this.#state === 'done') this.#connection.endpoint.credit(this.#stream, bytes.length);
-      else if (bytes.length > 0) this.#early.push(Buffer.from(bytes));
+      else this.#early.add(bytes);
+      if (!this.#early.isEmpty && this.#connection.endpoint.sender.isOverfull) this.#shed();
       return;
     }
     this.#bodySent ||= bytes.length > 0;
@@ -374,7 +375,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
     this.#finishTunnel();
     this.#dropUpstream(CANCEL);
     this.#state = 'done';
-    this.#early.length = 0;
+    this.#early.take();
     const { date, endpoint } = this.#connection;
     const status = this.#isGrpc
       ? sendToGrpc(endpoint.sender, this.#stream, grpcAnswerFields(answer, date, grpcStatus))
@@ -427,6 +428,7 @@ export class Http2Exchange implements StreamOwner, Waiter, ResponseFields {
   /** The stream is over on both sides. */
   onOver(): void {
     this.#finishTunnel();
+    this.#early.take();
     if (this.#state === 'responding') this.#state = 'done';
   }
 
