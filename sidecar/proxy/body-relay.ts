@@ -1,11 +1,13 @@
 // Hot path for streamed bodies. Writes the taken part of a body to the other side in one write. What was read stands in a
 // buffer that the next read overwrites, and what the other side has not taken yet needs a place of its own: memory that is
 // used again once it is written. A new buffer for each read would be 64 KiB of garbage, and 60 MB before they are collected.
-import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import type { MessageBody } from '../http1/message-body.ts';
 
 /** Kept for reuse; slow readers may hold more. */
 const MAX_SPARE = 32;
+/** A smaller piece is copied to memory of its own size: many of them may wait for one slow reader. */
+const LEAST_PLACED = 16_384;
 
 interface Place {
   readonly bytes: Buffer;
@@ -22,7 +24,7 @@ export class BodyRelay {
   }
 
   /** Returns false when the other side must drain before more is read. */
-  write(to: Socket, bytes: Buffer, body: MessageBody): boolean {
+  write(to: Writable, bytes: Buffer, body: MessageBody): boolean {
     if (body.passesWhole) {
       const taken = body.end === bytes.length ? bytes : bytes.subarray(0, body.end);
       return taken.buffer === this.#readBuffer.buffer
@@ -33,7 +35,8 @@ export class BodyRelay {
     return kept.length === 0 ? !to.writableNeedDrain : to.write(kept);
   }
 
-  #writeCopy(to: Socket, bytes: Buffer): boolean {
+  #writeCopy(to: Writable, bytes: Buffer): boolean {
+    if (bytes.length < LEAST_PLACED) return to.write(Buffer.from(bytes));
     const place = this.#spare.pop() ?? this.#newPlace();
     bytes.copy(place.bytes);
     return to.write(place.bytes.subarray(0, bytes.length), place.onWritten);
