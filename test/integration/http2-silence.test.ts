@@ -65,7 +65,6 @@ describe('a connection to the application that falls silent', () => {
 
     assert.equal((await next).status, 200);
     await silent.gone();
-    fresh.end();
   });
 
   it('lets its other streams end, and is closed behind the last', async () => {
@@ -112,5 +111,25 @@ describe('a connection to the application that falls silent', () => {
     answer(connection, 5);
     assert.equal((await next).status, 200);
     assert.equal(fixture.proxy.counters.upstreamConnectionsTotal, 1);
+  });
+});
+
+describe('an application that never closes its side', () => {
+  it('keeps no sidecar from ending', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using sidecar = await SidecarProcess.open({
+      files: { 'all.yaml': POLICY },
+      upstreamPort: upstream.port,
+    });
+    await using client = Http2Client.to(sidecar.port);
+    const first = client.ask(GET);
+    const connection = await accepted(upstream);
+    await request(connection, 1);
+    answer(connection, 1);
+    assert.equal((await first).status, 200);
+
+    sidecar.kill('SIGTERM');
+
+    assert.equal(await sidecar.exited, 0);
   });
 });

@@ -184,8 +184,9 @@ export class Http2UpstreamConnection implements SocketEvents, EndpointOwner {
     this.#failure ??= 'closed';
     this.endpoint.goAway();
     this.#wire.end();
-    // From there nothing comes that would end it.
+    // Nobody waits for what an application may still say, or for its end. One that is silent would not take ours either.
     if (this.#isSilent) this.socket.destroy();
+    else this.socket.destroySoon();
   }
 
   onDrain(): void {
