@@ -1,7 +1,7 @@
-#!/usr/bin/env -S node --max-semi-space-size=2 --no-concurrent-recompilation --heap-growing-percent=40 --expose-gc
+#!/usr/bin/env -S node --max-semi-space-size=4 --expose-gc
 // The composition root: reads the command line and hands over. Each command imports what it needs only when it is
 // asked for, so that `weir run` in a pod never loads what `weir check` does. The flags of the first line bound memory
-// and cost no speed (docs/adr/0014-memory-of-the-sidecar.md); the image's entry point repeats them.
+// (docs/adr/0014-memory-of-the-sidecar.md); the image's entry point repeats them.
 import process from 'node:process';
 import { CommanderError } from 'commander';
 import { buildProgram } from './program.ts';

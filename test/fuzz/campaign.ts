@@ -89,7 +89,7 @@ export class FuzzCampaign implements AsyncDisposable {
       upstreamPort: application.port,
       flags: TIMEOUTS,
       // As the command's own first line bounds it: else the young generation grows for minutes.
-      env: { NODE_OPTIONS: '--max-semi-space-size=2' },
+      env: { NODE_OPTIONS: '--max-semi-space-size=4' },
     });
     stack.move();
     return new FuzzCampaign(options, sidecar, application);

@@ -103,7 +103,7 @@ describe('what is in the images', () => {
 
     assert.deepEqual(
       scripts.map(([file, { contents }]) => [file, contents.toString('utf8').split('\n', 1)[0]]),
-      [['/usr/local/lib/weir/weir.mjs', '#!/usr/local/bin/node --max-semi-space-size=2']],
+      [['/usr/local/lib/weir/weir.mjs', '#!/usr/local/bin/node --max-semi-space-size=4']],
     );
   });
 

@@ -24,7 +24,7 @@ export class SoakedSidecar implements AsyncDisposable {
     const preload = pathToFileURL(path.join(import.meta.dirname, 'facts-preload.ts')).href;
     const env = {
       // The young generation as the command's own first line bounds it.
-      NODE_OPTIONS: `--expose-gc --max-semi-space-size=2 --import=${preload}`,
+      NODE_OPTIONS: `--expose-gc --max-semi-space-size=4 --import=${preload}`,
       SOAK_FACTS: path.join(folder, 'facts.json'),
     };
     try {
