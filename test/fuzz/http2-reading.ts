@@ -17,7 +17,6 @@ const IDEMPOTENT: ReadonlySet<string> = new Set([
 export const NO_TAG = 'none';
 const NO_ERROR = 0;
 const GATEWAY_TIMEOUT = 504;
-const ENHANCE_YOUR_CALM = 11;
 
 export function readHttp2Strictly(bytes: string): StrictReading {
   return new Http2Reading(bytes);
@@ -141,8 +140,8 @@ class Http2Reading implements StrictReading {
       const isTold = isLeaving || client.wasReset || errors.length > 0;
       return isTold ? [] : [`was not told of its fault (${fault})`];
     }
-    const isPatienceOver = isCut && errors.every((code) => code === ENHANCE_YOUR_CALM);
-    if (errors.length > 0 && !isPatienceOver) return [`was left for nothing (${errors.join()})`];
+    // What has only begun may be flawed already, by a frame's head or what a block begins with, or take too long.
+    if (errors.length > 0 && !isCut) return [`was left for nothing (${errors.join()})`];
     return this.#leftBehind();
   }
 

@@ -66,6 +66,7 @@ interface OpenBlock {
 export class FrameEvents {
   #rest: Buffer = Buffer.alloc(0);
   #block: OpenBlock | undefined;
+  #isFirst = true;
 
   /** Whether a frame or a field block has begun and not ended. */
   get isWithin(): boolean {
@@ -101,7 +102,10 @@ export class FrameEvents {
     if (this.#block !== undefined && name !== 'CONTINUATION') {
       throw new Http2Fault('a field block that breaks off');
     }
-    if (name === undefined) return undefined;
+    const isFirst = this.#isFirst;
+    this.#isFirst = false;
+    // Ignored, but no preface (RFC 9113 §3.4).
+    if (name === undefined) return isFirst ? { kind: 'doubtful', what: 'unknown' } : undefined;
     checkStream(name, frame.streamId);
     return name === 'HEADERS' || name === 'CONTINUATION' || name === 'DATA'
       ? this.#messageEvent(name, frame)
