@@ -83,10 +83,14 @@ if (values.help) {
 
 async function main(): Promise<number> {
   const { kubeconfig } = readClusterConfig();
-  const isWhole = positionals.length === 0;
+  const suites = positionals.length === 0 ? [NODE_SUITE, ...SUITES] : positionals;
+  const onCluster = suites.filter((suite) => suite !== NODE_SUITE);
   let worst = 0;
   // It starts nodes of its own, and there is one at a time.
-  if (isWhole && kubeconfig === undefined) worst = await runSuite(NODE_SUITE, process.env);
+  if (onCluster.length < suites.length && kubeconfig === undefined) {
+    worst = await runSuite(NODE_SUITE, process.env);
+  }
+  if (onCluster.length === 0 && !values.keep) return worst;
   await using target = kubeconfig === undefined ? await ownNode() : await given(kubeconfig);
   const environment = {
     ...process.env,
@@ -94,7 +98,7 @@ async function main(): Promise<number> {
     WEIR_E2E_REPEAT: values.repeat,
   };
   // One after the other in the order above, which the test runner does not promise for several files.
-  for (const suite of isWhole ? SUITES : positionals) {
+  for (const suite of onCluster) {
     worst = Math.max(worst, await runSuite(suite, environment));
   }
   if (values.keep) await untilInterrupted(environment);

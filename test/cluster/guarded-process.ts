@@ -112,20 +112,32 @@ export function childrenOf(pid: number): readonly number[] {
 
 /** Removes the folder when this process ends without having done it; disposing calls that off. */
 export function guardFolder(folder: string): Disposable {
-  return guardWith('sleep 1; rm -rf "$1"', [folder]);
-}
-
-/** Runs the script of /bin/sh when this process ends without having disposed of it. */
-export function guardWith(script: string, args: readonly string[]): Disposable {
-  const guard = startGuard(script, args);
+  const guard = startGuard('sleep 1; rm -rf "$1"', [folder]);
   return { [Symbol.dispose]: () => guard.kill('SIGKILL') };
 }
 
+/**
+ * Runs the script of /bin/sh when this process ends without having disposed of it. The guard holds `lockFile`, shared,
+ * as long as it lives: whoever must not meet what it removes waits with `untilUnlocked`.
+ */
+export function guardWith(script: string, args: readonly string[], lockFile: string): Disposable {
+  const guard = startGuard(script, args, `exec 9>>'${lockFile}'; flock --shared 9;`);
+  return { [Symbol.dispose]: () => guard.kill('SIGKILL') };
+}
+
+/** Resolves when no guard holds `lockFile`; rejects when one still does after `timeoutS`. */
+export async function untilUnlocked(lockFile: string, timeoutS: number): Promise<void> {
+  const args = ['--exclusive', '--timeout', String(timeoutS), lockFile, 'true'];
+  const waiting = spawn('flock', args, { stdio: 'ignore' });
+  const [code] = (await once(waiting, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`somebody still holds ${lockFile} after ${timeoutS} s`);
+}
+
 /** Runs `script` once our end of its standard input closes. */
-function startGuard(script: string, args: readonly string[]): ChildProcess {
+function startGuard(script: string, args: readonly string[], before = ''): ChildProcess {
   const guard = spawn(
     '/bin/sh',
-    ['-c', `read -r _; { ${script}\n} 2>/dev/null`, 'guard', ...args],
+    ['-c', `${before} read -r _; { ${script}\n} 2>/dev/null`, 'guard', ...args],
     {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,

@@ -66,6 +66,15 @@ async function startPod(kubeconfig: string): Promise<void> {
   );
 }
 
+async function killNodeWithPod(image: string): Promise<void> {
+  const program = path.join(import.meta.dirname, '..', 'cluster', 'node', 'standing-node.ts');
+  const owner = spawn(process.execPath, [program, image], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [kubeconfig] = (await once(createInterface({ input: owner.stdout }), 'line')) as [string];
+  await startPod(kubeconfig);
+  owner.kill('SIGKILL');
+  await once(owner, 'exit');
+}
+
 async function untilLike(before: ReturnType<typeof traces>): Promise<void> {
   await eventually(
     'nothing is left',
@@ -92,15 +101,21 @@ describe('a node', { skip: whyNoNode() ?? false }, () => {
   it('leaves nothing behind when its owner is killed with pods running', async () => {
     const before = traces();
     const { pause } = await buildNodeImages({ say: () => undefined });
-    const program = path.join(import.meta.dirname, '..', 'cluster', 'node', 'standing-node.ts');
-    const owner = spawn(process.execPath, [program, pause.archive], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [kubeconfig] = (await once(createInterface({ input: owner.stdout }), 'line')) as [string];
-    await startPod(kubeconfig);
 
-    owner.kill('SIGKILL');
-    await once(owner, 'exit');
+    await killNodeWithPod(pause.archive);
+
+    await untilLike(before);
+  });
+
+  it('starts while what is left of a killed one is being removed', async () => {
+    const before = traces();
+    const { pause } = await buildNodeImages({ say: () => undefined });
+    await killNodeWithPod(pause.archive);
+
+    {
+      await using node = await openNode({ images: [pause.archive], say: () => undefined });
+      await startPod(node.controlPlane.kubeconfig);
+    }
 
     await untilLike(before);
   });

@@ -12,7 +12,13 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { eventually } from '../../support/redis.ts';
-import { childrenOf, guardWith, GuardedProcess, type ProcessOptions } from '../guarded-process.ts';
+import {
+  childrenOf,
+  guardWith,
+  GuardedProcess,
+  untilUnlocked,
+  type ProcessOptions,
+} from '../guarded-process.ts';
 import { BRIDGE, families, HOST_LINK } from './network.ts';
 
 /** In every hierarchy of control groups; the kubelet's pods live in it. */
@@ -54,16 +60,20 @@ export class Namespaces implements AsyncDisposable {
     this.#resources = resources;
   }
 
-  /** Needs root. `folder` gets the log and what the mounts show. */
-  static async open(folder: string): Promise<Namespaces> {
+  /**
+   * Needs root. `folder` gets the log and what the mounts show. `lockFile` is the same for all nodes of this machine:
+   * the guard of one that was killed would else remove the groups and the mount points of the next.
+   */
+  static async open(folder: string, lockFile: string): Promise<Namespaces> {
     await using stack = new AsyncDisposableStack();
+    await untilUnlocked(lockFile, GUARD_TIMEOUT_S);
     const made = makeFolders();
     stack.defer(() => {
       for (const one of made) tryToRemove(one);
     });
     makeCgroups();
     stack.defer(removeCgroups);
-    stack.use(guardWith(GUARD_SCRIPT, [CGROUP_ROOT, CGROUP, ...made]));
+    stack.use(guardWith(GUARD_SCRIPT, [CGROUP_ROOT, CGROUP, ...made], lockFile));
     const ready = path.join(folder, 'namespaces-ready');
     const one = path.join(folder, 'setting-1');
     writeFileSync(one, '1\n');
@@ -205,12 +215,16 @@ function tryToRemove(folder: string): void {
   }
 }
 
+/** A guard tries five times, a second apart. */
+const GUARD_TIMEOUT_S = 30;
+
 /** The same without us: groups first, when what is in them has been killed. */
 const GUARD_SCRIPT = `
 root=$1; group=$2; shift 2
 for round in 1 2 3 4 5; do
   sleep 1
   find "$root" -maxdepth 2 -name "$group" -type d | while read -r one; do find "$one" -depth -type d -exec rmdir {} +; done
+  [ -n "$(find "$root" -maxdepth 2 -name "$group" -type d)" ] || break
 done
 for folder in "$@"; do rmdir "$folder"; done
 `;

@@ -10,7 +10,7 @@ import { readClusterConfig } from '../config.ts';
 import { openControlPlane, type ControlPlane, type ControlPlaneOptions } from '../control-plane.ts';
 import type { ControlPlaneSite } from '../control-plane-flags.ts';
 import { lockFile } from '../file-lock.ts';
-import { guardFolder } from '../guarded-process.ts';
+import { guardFolder, type GuardedProcess } from '../guarded-process.ts';
 import { listAt, textAt } from '../json-value.ts';
 import type { Say } from '../kept-folder.ts';
 import { Containerd } from './containerd.ts';
@@ -80,7 +80,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     guard[Symbol.dispose]();
   });
-  const namespaces = stack.use(await Namespaces.open(folder));
+  const namespaces = stack.use(await Namespaces.open(folder, path.join(home, 'node-guard.lock')));
   const containerd = await Containerd.start({
     ...{ namespaces, folder },
     store: path.join(home, 'containerd'),
@@ -116,31 +116,48 @@ interface Parts {
 
 async function startNode(parts: Parts): Promise<void> {
   const { controlPlane } = parts;
-  await startProgram(parts, 'kube-scheduler', [
+  const programs = [
+    await startScheduler(parts),
+    await startResolver(parts),
+    await startKubelet(parts),
+    await startServiceProxy(parts),
+  ];
+  const isReadyNow = async (): Promise<boolean> => {
+    const ended = programs.find(({ hasEnded }) => hasEnded);
+    if (ended !== undefined) throw new Error(`${ended.name} has ended`);
+    return isReady(controlPlane);
+  };
+  try {
+    await eventually('the node is ready', isReadyNow, START_TIMEOUT_MS);
+  } catch (error) {
+    const logs = programs.map(async (one) => `${one.name}:\n${await one.log()}`);
+    throw new Error([String(error), ...(await Promise.all(logs))].join('\n\n'), { cause: error });
+  }
+}
+
+async function startScheduler(parts: Parts): Promise<GuardedProcess> {
+  const { controlPlane } = parts;
+  return startProgram(parts, 'kube-scheduler', [
     ...['--kubeconfig', await controlPlane.kubeConfigFor({ name: 'system:kube-scheduler' })],
     ...['--bind-address', '127.0.0.1', '--secure-port', '16259'],
     ...['--cert-dir', path.join(parts.folder, 'scheduler')],
     ...['--leader-elect=false', '--profiling=false'],
   ]);
-  await startResolver(parts);
-  await startKubelet(parts);
-  await startServiceProxy(parts);
-  await eventually('the node is ready', () => isReady(controlPlane), START_TIMEOUT_MS);
 }
 
 async function startProgram(
   { namespaces, controlPlane, folder }: Parts,
   name: string,
   args: readonly string[],
-): Promise<void> {
-  await namespaces.start(controlPlane.programs.controlPlane, [name, ...args], {
+): Promise<GuardedProcess> {
+  return namespaces.start(controlPlane.programs.controlPlane, [name, ...args], {
     name,
     logFile: path.join(folder, `${name}.log`),
   });
 }
 
 /** Names of Services and pods; a plain process on the node's address, so that no Service of its own is needed. */
-async function startResolver(parts: Parts): Promise<void> {
+async function startResolver(parts: Parts): Promise<GuardedProcess> {
   const { controlPlane, folder } = parts;
   const corefile = path.join(folder, 'Corefile');
   await writeFile(
@@ -156,10 +173,10 @@ async function startResolver(parts: Parts): Promise<void> {
 }
 `,
   );
-  await startProgram(parts, 'coredns', ['-conf', corefile]);
+  return startProgram(parts, 'coredns', ['-conf', corefile]);
 }
 
-async function startKubelet(parts: Parts): Promise<void> {
+async function startKubelet(parts: Parts): Promise<GuardedProcess> {
   const { controlPlane, folder } = parts;
   const nodeName = `system:node:${NODE_NAME}`;
   const user = { name: nodeName, groups: ['system:nodes'] };
@@ -169,7 +186,7 @@ async function startKubelet(parts: Parts): Promise<void> {
   await writeFile(configFile, JSON.stringify(kubeletConfig(parts)));
   await writeFile(path.join(folder, 'resolv.conf'), 'nameserver 127.0.0.1\n');
   await mkdir(path.join(folder, 'pod-logs'));
-  await startProgram(parts, 'kubelet', [
+  return startProgram(parts, 'kubelet', [
     ...['--config', configFile, '--kubeconfig', await controlPlane.kubeConfigFor(user)],
     ...['--root-dir', path.join(folder, 'kubelet')],
     ...['--cert-dir', path.join(folder, 'kubelet', 'pki')],
@@ -212,7 +229,7 @@ function kubeletConfig({ controlPlane, containerd, folder }: Parts): object {
   };
 }
 
-async function startServiceProxy(parts: Parts): Promise<void> {
+async function startServiceProxy(parts: Parts): Promise<GuardedProcess> {
   const { controlPlane } = parts;
   const user = { name: 'system:kube-proxy' };
   const bind = ['create', 'clusterrolebinding', 'weir-node-proxy'];
@@ -220,7 +237,7 @@ async function startServiceProxy(parts: Parts): Promise<void> {
     ...bind,
     ...['--clusterrole=system:node-proxier', `--user=${user.name}`],
   ]);
-  await startProgram(parts, 'kube-proxy', [
+  return startProgram(parts, 'kube-proxy', [
     ...['--kubeconfig', await controlPlane.kubeConfigFor(user)],
     ...['--hostname-override', NODE_NAME, '--proxy-mode', 'nftables'],
     ...['--cluster-cidr', joined('pods')],
