@@ -32,7 +32,7 @@ export function peersText(result: PeersResult): string[] {
     '',
     `\`npm run bench:peers\`, ${result.at.slice(0, 10)}, ${machine.processor}, ${String(machine.cores)} cores, ${String(machine.memoryGiB)} GiB, Linux ${machine.kernel}, Node ${machine.node}. ${quiet}`,
     '',
-    `Everybody in one run, in turns, ${String(result.rounds)} rounds of ${String(result.seconds)} s: the same upstream (nginx, 1 kB), the same Redis, the same load (wrk, 32 connections). Proxy and Redis share one core, load and upstream the other. CPU is user and system time of all processes of a contender and of Redis, per answered request. Cells are medians over the rounds.`,
+    `Everybody in one run, in turns, ${String(result.rounds)} rounds of ${String(result.seconds)} s: the same upstream (nginx, 1 kB), the same Redis, the same load (wrk, 32 connections). Turns change scenario by scenario, and each begins with two seconds that are not counted. Proxy and Redis share one core, load and upstream the other. CPU is user and system time of all processes of a contender and of Redis, per answered request. Cells are medians over the rounds.`,
     '',
     ...(['hot', 'many', 'refused'] as const).flatMap((scenario) => [
       `### ${SCENARIOS[scenario]}`,

@@ -1,5 +1,5 @@
 // npm run bench:peers: the sidecar against what people would use instead, in one run, in turns, on one upstream and one
-// Redis. Ratios are what counts. Ends by itself: twelve minutes with every rival and three rounds.
+// Redis. Ratios are what counts. Ends by itself: fifteen minutes with every rival and three rounds.
 //   --rounds N    how often everybody gets a turn (default 3)
 //   --seconds N   how long a turn lasts (default 3)
 //   --check       exit 1 when a gate of the budget is missed
@@ -26,10 +26,13 @@ import { measureSidecar } from './sidecar-facts.ts';
 import { printFigures, printTable } from './printout.ts';
 import { openStage } from './stage.ts';
 import { writeKeyScript } from './wrk.ts';
+import type { LoadOptions } from './wrk.ts';
 
 const KEYS = 2_000;
 const CONNECTIONS = 32;
+/** Begins each turn and is not counted: after a minute of rest a process has pages to map and code to compile again. */
 const WARM_UP_SECONDS = 2;
+const SCENARIOS = ['hot', 'many', 'refused'] as const;
 const RATES = [200, 2_000] as const;
 /** Longer waits help nobody: the run then says that the machine was not quiet. */
 const QUIET_WAIT_MS = 30_000;
@@ -53,7 +56,11 @@ const isQuiet = busyShare < QUIET_BUSY_SHARE;
 if (!isQuiet)
   say(`the machine is not quiet: ${(100 * busyShare).toFixed(0)} % busy with other work`);
 const stage = await openStage(stack);
-const script = await writeKeyScript(stage.folder, KEYS);
+const KEYS_OF: Readonly<Record<Scenario, LoadOptions['keys']>> = {
+  hot: { key: 'hot' },
+  many: { script: await writeKeyScript(stage.folder, KEYS) },
+  refused: { key: 'deny' },
+};
 const meter = await Meter.open(stage.redis);
 const result = await measureAll();
 printTable(result);
@@ -73,19 +80,23 @@ async function measureAll(): Promise<PeersResult> {
   const { present, absent } = await lineUp();
   const contenders = await startAll(present);
   const http2 = await startHttp2(stage);
-  for (const contender of contenders) await warmUp(contender);
   const cells: Cell[] = [];
   const paced: PacedCell[] = [];
   const http2Cells: Http2Cell[] = [];
   for (let round = 1; round <= rounds; round += 1) {
-    for (const contender of inTurn(contenders, round)) {
-      say(`round ${String(round)} of ${String(rounds)}: ${contender.title}`);
-      cells.push(...(await measureCells(contender, round)));
-      if (contender.name === 'weir-32') continue;
-      for (const rate of RATES) paced.push(await measurePaced(contender, { rate, round, seconds }));
+    const turns = inTurn(contenders, round);
+    for (const scenario of SCENARIOS) {
+      tell(round, scenario);
+      cells.push(...(await measureCells(turns, scenario, round)));
     }
+    for (const rate of RATES) {
+      tell(round, `${String(rate)} requests a second`);
+      for (const contender of turns.filter(({ name }) => name !== 'weir-32')) {
+        paced.push(await measurePaced(contender, { rate, round, seconds }));
+      }
+    }
+    tell(round, 'HTTP/2');
     for (const contender of inTurn(http2.contenders, round)) {
-      say(`round ${String(round)} of ${String(rounds)}: ${contender.title}`);
       http2Cells.push(await measureHttp2(contender, round));
     }
   }
@@ -131,8 +142,9 @@ async function measureAccuracies(candidates: readonly Candidate[]): Promise<Accu
 }
 
 async function measureHttp2(contender: Contender, round: number): Promise<Http2Cell> {
-  const load = { port: contender.port, seconds, key: 'hot' };
-  const measured = await meter.measure(contender, () => loadWithH2load(load));
+  const load = { port: contender.port, key: 'hot' };
+  await loadWithH2load({ ...load, seconds: WARM_UP_SECONDS });
+  const measured = await meter.measure(contender, () => loadWithH2load({ ...load, seconds }));
   assertVerdicts(contender.name, 'hot', measured);
   return { contender: contender.name, round, ...measured };
 }
@@ -151,26 +163,23 @@ function inTurn(contenders: readonly Contender[], round: number): readonly Conte
   return [...contenders.slice(first), ...contenders.slice(0, first)];
 }
 
-async function warmUp(contender: Contender): Promise<void> {
-  const load = { connections: CONNECTIONS, seconds: WARM_UP_SECONDS };
-  await meter.load(contender, { ...load, port: contender.port, keys: { script } });
-  if (contender.refusingPort === undefined) return;
-  await meter.load(contender, { ...load, port: contender.refusingPort, keys: { key: 'deny' } });
-}
-
-async function measureCells(contender: Contender, round: number): Promise<Cell[]> {
-  const { name, port, refusingPort } = contender;
-  const load = { connections: CONNECTIONS, seconds };
-  const loads: [Scenario, Parameters<Meter['load']>[1]][] = [
-    ['hot', { ...load, port, keys: { key: 'hot' } }],
-    ['many', { ...load, port, keys: { script } }],
-  ];
-  if (refusingPort !== undefined) {
-    loads.push(['refused', { ...load, port: refusingPort, keys: { key: 'deny' } }]);
-  }
+/**
+ * Everybody's turn in one scenario: whom a ratio compares had their turns within seconds of each other, on a machine
+ * that is faster at one minute than at the next.
+ */
+async function measureCells(
+  turns: readonly Contender[],
+  scenario: Scenario,
+  round: number,
+): Promise<Cell[]> {
   const cells: Cell[] = [];
-  for (const [scenario, options] of loads) {
-    const measured = await meter.load(contender, options);
+  for (const contender of turns) {
+    const { name, port, refusingPort } = contender;
+    const target = scenario === 'refused' ? refusingPort : port;
+    if (target === undefined) continue;
+    const load = { connections: CONNECTIONS, port: target, keys: KEYS_OF[scenario] };
+    await meter.load(contender, { ...load, seconds: WARM_UP_SECONDS });
+    const measured = await meter.load(contender, { ...load, seconds });
     assertVerdicts(name, scenario, measured);
     cells.push({ contender: name, scenario, round, ...measured });
   }
@@ -186,6 +195,10 @@ function assertVerdicts(
   const share = refused / requests;
   if (scenario === 'refused' ? share > 0.99 : share === 0) return;
   throw new Error(`${name}, ${scenario}: ${String(refused)} of ${String(requests)} refused`);
+}
+
+function tell(round: number, what: string): void {
+  say(`round ${String(round)} of ${String(rounds)}: ${what}`);
 }
 
 function say(text: string): void {
