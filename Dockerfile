@@ -38,7 +38,7 @@ ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # A number, so that the kubelet can tell that it is not root. Any other will do: nothing is owned, nothing is written.
 USER 65532:65532
 # With the flags that the first line of cli/main.ts has, of which a first line in here could have one.
-ENTRYPOINT ["/usr/local/bin/node", "--max-semi-space-size=4", "--expose-gc", "/usr/local/bin/weir"]
+ENTRYPOINT ["/usr/local/bin/node", "--max-semi-space-size=4", "--heap-growing-percent=70", "--expose-gc", "/usr/local/bin/weir"]
 ARG RUNTIME_BASE
 ARG VERSION=0.1.0
 ARG REVISION=unknown

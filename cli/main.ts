@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=4 --expose-gc
+#!/usr/bin/env -S node --max-semi-space-size=4 --heap-growing-percent=70 --expose-gc
 // The composition root: reads the command line and hands over. Each command imports what it needs only when it is
 // asked for, so that `weir run` in a pod never loads what `weir check` does. The flags of the first line bound memory
 // (docs/adr/0014-memory-of-the-sidecar.md); the image's entry point repeats them.
