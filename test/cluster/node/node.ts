@@ -53,6 +53,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   nft: 'nftables',
   ip: 'iproute2',
   unshare: 'util-linux',
+  flock: 'util-linux',
 };
 
 function isOnPath(program: string): boolean {
