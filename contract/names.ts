@@ -14,6 +14,8 @@ export const annotations = {
   image: 'weir.dev/image',
   logLevel: 'weir.dev/log-level',
   workers: 'weir.dev/workers',
+  tlsSecret: 'weir.dev/tls-secret',
+  tlsClientCa: 'weir.dev/tls-client-ca',
   cpuRequest: 'weir.dev/cpu-request',
   cpuLimit: 'weir.dev/cpu-limit',
   memoryRequest: 'weir.dev/memory-request',
@@ -46,6 +48,9 @@ export const inPod = {
   tokenFile: 'token',
   seedFile: 'seed',
   cachePath: '/var/lib/weir',
+  /** Holds the certificate that clients are shown, where the pod asks for TLS. */
+  tlsVolume: 'weir-tls',
+  tlsPath: '/var/run/secrets/weir.dev/tls',
   /** Name of the admin port, for scrapers that go by name. */
   metricsPort: 'weir-metrics',
 } as const;

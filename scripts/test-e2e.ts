@@ -22,6 +22,7 @@ const SUITES = [
   'quick-start',
   'interception',
   'probes',
+  'pod-tls',
   'rollouts',
   'crashes',
   'release',

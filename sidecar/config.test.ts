@@ -163,9 +163,75 @@ describe('the configuration of weir run', () => {
   });
 
   it('wants a client certificate and its key together', () => {
-    assert.equal(refusal({ 'redis-cert': 'a.pem' })['where'], '--redis-key');
-    assert.equal(refusal({ 'redis-key': 'a.pem' })['where'], '--redis-cert');
+    assert.equal(
+      refusal({ redis: 'rediss://h:6379', 'redis-cert': 'a.pem' })['where'],
+      '--redis-key',
+    );
+    assert.equal(
+      refusal({ redis: 'rediss://h:6379', 'redis-key': 'a.pem' })['where'],
+      '--redis-cert',
+    );
   });
+
+  it('wants a store for what is said about one', () => {
+    for (const flag of ['redis-ca', 'redis-cert', 'redis-key']) {
+      const alone = refusal({ [flag]: 'a.pem' });
+      const managed = refusal({
+        ...{ policy: [], operator: 'https://op:8443', [flag]: 'a.pem' },
+        ...{ 'pod-namespace': 'shop', 'pod-name': 'api', 'pod-uid': 'u' },
+      });
+
+      assert.equal(alone['where'], '--redis');
+      assert.equal(alone['right'], `the store that --${flag} is for`);
+      assert.equal(managed['where'], `--${flag}`);
+      assert.match(String(managed['right']), /or --operator/);
+    }
+  });
+
+  it('wants to know what every application speaks, or what all of them do', () => {
+    const two = { upstream: ['a:1', 'b:1', 'c:1'], listen: ['d:1', 'e:1', 'f:1'] };
+
+    const details = refusal({ ...two, 'upstream-protocol': ['h2', 'http/1.1'] });
+    const config = parseRunConfig({ ...needed, ...two, 'upstream-protocol': 'h2' }, {});
+
+    assert.equal(details['where'], '--upstream-protocol');
+    assert.equal(details['given'], '2 for 3 of --upstream');
+    assert.deepEqual(config.upstreamProtocol, ['h2']);
+  });
+
+  for (const [upstream, listen] of [
+    ['localhost:8080', 'localhost:8080'],
+    ['10.0.0.1:8080', '10.0.0.1:8080'],
+    ['127.0.0.2:8080', '0.0.0.0:8080'],
+    ['127.0.0.1:8080', '[::]:8080'],
+    ['[::1]:8080', '[::]:8080'],
+    ['localhost:8080', '[::]:8080'],
+  ]) {
+    it(`refuses to forward to itself: --upstream ${upstream} behind --listen ${listen}`, () => {
+      const both = {
+        upstream: ['localhost:3000', `${upstream}`],
+        listen: [`${listen}`, '127.0.0.1:9'],
+      };
+
+      const details = refusal(both);
+
+      assert.equal(details['where'], '--upstream');
+      assert.match(String(details['given']), /:8080, where --listen takes requests$/);
+    });
+  }
+
+  for (const [upstream, listen] of [
+    ['localhost:8080', '127.0.0.1:8080'],
+    ['[::1]:8080', '0.0.0.0:8080'],
+    ['10.0.0.1:8080', '[::]:8080'],
+    ['127.0.0.1:8081', '127.0.0.1:8080'],
+  ]) {
+    it(`takes what may be another application: --upstream ${upstream} behind --listen ${listen}`, () => {
+      const both = { upstream: `${upstream}`, listen: `${listen}` };
+
+      assert.equal(parseRunConfig({ ...needed, ...both }, {}).upstream.length, 1);
+    });
+  }
 
   it('never quotes a secret that it refuses', () => {
     const details = refusal({ redis: 'redis://:hunter2@h\0' });

@@ -48,8 +48,10 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set(['WEIR_INSTALL', 'WEIR_WORK
 
 function refuseIncomplete(config: RunConfig): RunConfig {
   refuseUnpaired(config);
+  refuseLoop(config);
   if (config.operator === undefined) refuseWithoutPolicies(config);
   else refuseWithOperator(config);
+  refuseWithoutStore(config);
   refuseHalfPair(['--redis-cert', config.redisCert], ['--redis-key', config.redisKey]);
   refuseHalfPair(['--tls-cert', config.tlsCert], ['--tls-key', config.tlsKey]);
   if (config.tlsClientCa !== undefined && config.tlsCert === undefined) {
@@ -66,9 +68,17 @@ function refuseHalfPair(cert: Given, key: Given): void {
   throw missing(flag, `both ${cert[0]} and ${key[0]}, or neither`);
 }
 
-function refuseUnpaired({ upstream, listen }: RunConfig): void {
+function refuseUnpaired({ upstream, listen, upstreamProtocol }: RunConfig): void {
   if (upstream.length === 0) {
     throw missing('--upstream', 'HOST:PORT of the application, such as --upstream localhost:3000');
+  }
+  const spoken = upstreamProtocol.length;
+  if (spoken > 1 && spoken !== upstream.length) {
+    throw new WeirError('CONFIG_INVALID', {
+      where: '--upstream-protocol',
+      given: `${spoken} for ${upstream.length} of --upstream`,
+      right: 'one for all, or as many of both: the n-th says what the n-th --upstream speaks',
+    });
   }
   if (upstream.length === listen.length) return;
   throw new WeirError('CONFIG_INVALID', {
@@ -76,6 +86,40 @@ function refuseUnpaired({ upstream, listen }: RunConfig): void {
     given: `${listen.length} for ${upstream.length} of --upstream`,
     right: 'as many of both: the n-th --listen forwards to the n-th --upstream',
   });
+}
+
+/** A sidecar that is its own application would answer each request by another one, until something is full. */
+function refuseLoop({ upstream, listen }: RunConfig): void {
+  for (const to of upstream) {
+    if (!listen.some((at) => at.port === to.port && reaches(to.host, at.host))) continue;
+    throw new WeirError('CONFIG_INVALID', {
+      where: '--upstream',
+      given: `${to.host}:${to.port}, where --listen takes requests`,
+      right: 'the address of the application, which is another one',
+    });
+  }
+}
+
+// Of `localhost` nobody knows here which of two addresses it is.
+function reaches(host: string, listening: string): boolean {
+  const isIpv4Loopback = /^127\.\d+\.\d+\.\d+$/.test(host);
+  if (listening === '::') return isIpv4Loopback || ['::1', 'localhost', '::'].includes(host);
+  return host === listening || (listening === '0.0.0.0' && isIpv4Loopback);
+}
+
+function refuseWithoutStore({ redis, redisCa, redisCert, redisKey, operator }: RunConfig): void {
+  if (redis !== undefined) return;
+  const given = { '--redis-ca': redisCa, '--redis-cert': redisCert, '--redis-key': redisKey };
+  for (const [where, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (operator === undefined) throw missing('--redis', `the store that ${where} is for`);
+    throw besideOperator(where);
+  }
+}
+
+function besideOperator(where: string): WeirError {
+  const right = `either ${where} or --operator, which decides it`;
+  return new WeirError('CONFIG_INVALID', { where, given: 'a value beside --operator', right });
 }
 
 function refuseWithoutPolicies(config: RunConfig): void {
@@ -95,9 +139,7 @@ function refuseWithOperator(config: RunConfig): void {
     '--workload': config.workload !== undefined,
   };
   for (const [where, isGiven] of Object.entries(excluded)) {
-    if (!isGiven) continue;
-    const right = `either ${where} or --operator, which decides it`;
-    throw new WeirError('CONFIG_INVALID', { where, given: 'a value beside --operator', right });
+    if (isGiven) throw besideOperator(where);
   }
   const needed = {
     '--pod-namespace': config.podNamespace,

@@ -139,6 +139,7 @@ function proxyOptions(
   return {
     ...(listen === undefined ? {} : { listen: { ...listen, ipv4Fallback: true } }),
     upstream,
+    upstreamProtocol: config.upstreamProtocol[index] ?? config.upstreamProtocol[0] ?? 'auto',
     limits: {
       maxHeadBytes: config.maxHeaderBytes,
       maxFieldLines: config.maxHeaders,

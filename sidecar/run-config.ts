@@ -6,6 +6,8 @@ export interface RunConfig {
   readonly policy: readonly string[];
   /** At least one; the n-th is where the n-th of `listen` forwards to. */
   readonly upstream: readonly HostPort[];
+  /** What the application speaks: one for all of `upstream`, or the n-th for the n-th. */
+  readonly upstreamProtocol: readonly ('auto' | 'http/1.1' | 'h2')[];
   readonly listen: readonly HostPort[];
   readonly admin: HostPort;
   /** Paths of PEM files; with both, clients are served over TLS. */

@@ -25,6 +25,16 @@ const dnsLabel = parseText(
 );
 const cidr = parseText(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/, 'a network such as 127.0.0.0/8 or fd00::/8');
 
+type Entry<Value> = Omit<Setting<Value>, 'name' | 'field'>;
+
+function duration(written: string, summary: string): Entry<number> {
+  return { placeholder: 'DURATION', summary, written, parse: parseDuration, ...one };
+}
+
+function file(summary: string): Entry<string> {
+  return { placeholder: 'FILE', summary, written: undefined, parse: parsePath, ...one };
+}
+
 // A descriptor each for the client and the upstream side, and some for Redis, admin and files: 10 000 connections
 // stay below the usual hard limit of 2^20 and below 130 MB of memory at the measured ~8 kB a pair.
 const MOST_CONNECTIONS = 200_000;
@@ -44,6 +54,14 @@ const table: SettingsTable<RunConfig> = {
     parse: parseHostPort(1),
     ...list,
   },
+  upstreamProtocol: {
+    placeholder: 'PROTOCOL',
+    summary:
+      'auto, http/1.1 or h2: what the application speaks, which alone is offered over TLS; one for all --upstream or one for each',
+    written: 'auto',
+    parse: parseChoice(['auto', 'http/1.1', 'h2']),
+    ...list,
+  },
   listen: {
     placeholder: 'ADDR:PORT',
     summary: 'where to accept requests; port 0 picks a free one',
@@ -58,27 +76,9 @@ const table: SettingsTable<RunConfig> = {
     parse: parseHostPort(0),
     ...one,
   },
-  tlsCert: {
-    placeholder: 'FILE',
-    summary: 'certificate to serve clients over TLS with; read again when it changes',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
-  tlsKey: {
-    placeholder: 'FILE',
-    summary: 'private key of that certificate',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
-  tlsClientCa: {
-    placeholder: 'FILE',
-    summary: 'CA certificates whose clients are let in; absent = clients show none',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
+  tlsCert: file('certificate to serve clients over TLS with; read again when it changes'),
+  tlsKey: file('private key of that certificate'),
+  tlsClientCa: file('CA certificates whose clients are let in; absent = clients show none'),
   operator: {
     placeholder: 'URL',
     summary: 'the operator that pushes rules, instead of --policy: https://host:port',
@@ -100,13 +100,7 @@ const table: SettingsTable<RunConfig> = {
     parse: parsePath,
     ...one,
   },
-  seed: {
-    placeholder: 'FILE',
-    summary: 'rules to start with when the operator cannot be reached and no cache is there',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
+  seed: file('rules to start with when the operator cannot be reached and no cache is there'),
   configCache: {
     placeholder: 'DIR',
     summary: 'a private folder in memory that keeps what the operator pushed over a restart',
@@ -159,27 +153,9 @@ const table: SettingsTable<RunConfig> = {
     isList: false,
     isSecret: true,
   },
-  redisCa: {
-    placeholder: 'FILE',
-    summary: 'CA certificates to trust for rediss://',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
-  redisCert: {
-    placeholder: 'FILE',
-    summary: 'client certificate for rediss://',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
-  redisKey: {
-    placeholder: 'FILE',
-    summary: 'private key of the client certificate',
-    written: undefined,
-    parse: parsePath,
-    ...one,
-  },
+  redisCa: file('CA certificates to trust for rediss://'),
+  redisCert: file('client certificate for rediss://'),
+  redisKey: file('private key of the client certificate'),
   redisPartitions: {
     placeholder: 'N',
     summary: 'slots that one policy is spread over in a Cluster; the same on every sidecar',
@@ -187,13 +163,7 @@ const table: SettingsTable<RunConfig> = {
     parse: parseInteger(1, 1024),
     ...one,
   },
-  deadline: {
-    placeholder: 'DURATION',
-    summary: 'how long one decision may wait for the store',
-    written: '50ms',
-    parse: parseDuration,
-    ...one,
-  },
+  deadline: duration('50ms', 'how long one decision may wait for the store'),
   lease: {
     placeholder: 'true|false',
     summary: 'let very hot keys take tokens from the store ahead of their requests, for 50 ms',
@@ -201,62 +171,23 @@ const table: SettingsTable<RunConfig> = {
     parse: parseSwitch,
     ...one,
   },
-  headerTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long a client may take to send a request head',
-    written: '10s',
-    parse: parseDuration,
-    ...one,
-  },
-  idleTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long a keep-alive connection may stay silent between requests',
-    written: '60s',
-    parse: parseDuration,
-    ...one,
-  },
-  bodyTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long a client may make no progress with a body it sends or reads',
-    written: '60s',
-    parse: parseDuration,
-    ...one,
-  },
-  connectTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long connecting to the upstream may take',
-    written: '2s',
-    parse: parseDuration,
-    ...one,
-  },
-  upstreamTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long the upstream may take to send a response head',
-    written: '60s',
-    parse: parseDuration,
-    ...one,
-  },
-  streamTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long a response body may be silent; event streams are for minutes',
-    written: '10m',
-    parse: parseDuration,
-    ...one,
-  },
-  tunnelTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long an upgraded connection (WebSocket) may be silent',
-    written: '1h',
-    parse: parseDuration,
-    ...one,
-  },
-  upstreamIdleTimeout: {
-    placeholder: 'DURATION',
-    summary: 'how long an idle connection to the upstream is kept; less than the upstream keeps it',
-    written: '4s',
-    parse: parseDuration,
-    ...one,
-  },
+  headerTimeout: duration('10s', 'how long a client may take to send a request head'),
+  idleTimeout: duration('60s', 'how long a keep-alive connection may stay silent between requests'),
+  bodyTimeout: duration(
+    '60s',
+    'how long a client may make no progress with a body it sends or reads',
+  ),
+  connectTimeout: duration('2s', 'how long connecting to the upstream may take'),
+  upstreamTimeout: duration('60s', 'how long the upstream may take to send a response head'),
+  streamTimeout: duration(
+    '10m',
+    'how long a response body may be silent; event streams are for minutes',
+  ),
+  tunnelTimeout: duration('1h', 'how long an upgraded connection (WebSocket) may be silent'),
+  upstreamIdleTimeout: duration(
+    '4s',
+    'how long an idle connection to the upstream is kept; less than the upstream keeps it',
+  ),
   maxConnections: {
     placeholder: 'N',
     summary: 'client connections open at once',
@@ -342,13 +273,10 @@ const table: SettingsTable<RunConfig> = {
     parse: cidr,
     ...list,
   },
-  grace: {
-    placeholder: 'DURATION',
-    summary: 'time from SIGTERM to the end; in-flight requests get all but one second of it',
-    written: '30s',
-    parse: parseDuration,
-    ...one,
-  },
+  grace: duration(
+    '30s',
+    'time from SIGTERM to the end; in-flight requests get all but one second of it',
+  ),
   logLevel: {
     placeholder: 'LEVEL',
     summary: 'error, warn, info or debug',

@@ -34,6 +34,7 @@ const DROP_ALL = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true
 const SECCOMP = { seccompProfile: { type: 'RuntimeDefault' } } as const;
 /** Of the image's own USER: set only where the pod would make us root. */
 const OWN_USER = 65_532;
+const TLS_MOUNT = { name: inPod.tlsVolume, mountPath: inPod.tlsPath, readOnly: true } as const;
 
 export function sidecarContainer(plan: SidecarPlan): Container {
   const { config, settings, spec } = plan;
@@ -58,6 +59,7 @@ export function sidecarContainer(plan: SidecarPlan): Container {
     volumeMounts: [
       { name: inPod.identityVolume, mountPath: inPod.identityPath, readOnly: true },
       { name: inPod.cacheVolume, mountPath: inPod.cachePath },
+      ...(settings.tlsSecret === undefined ? [] : [TLS_MOUNT]),
     ],
   };
   return container;
@@ -89,7 +91,7 @@ interface Variable {
 
 function environment(plan: SidecarPlan): readonly Variable[] {
   const { config, settings, spec } = plan;
-  const listeners = [...new Map(plan.taken.map(({ listen, port }) => [listen, port]))];
+  const listeners = listenersOf(plan);
   const host = settings.upstreamHost.includes(':')
     ? `[${settings.upstreamHost}]`
     : settings.upstreamHost;
@@ -101,13 +103,14 @@ function environment(plan: SidecarPlan): readonly Variable[] {
     WEIR_SEED: `${inPod.identityPath}/${inPod.seedFile}`,
     WEIR_CONFIG_CACHE: inPod.cachePath,
     WEIR_ON_NO_CONFIG: settings.onNoConfig,
-    WEIR_LISTEN: listeners.map(([listen]) => `[::]:${listen}`).join(','),
-    WEIR_UPSTREAM: listeners.map(([, port]) => `${host}:${port}`).join(','),
+    WEIR_LISTEN: listeners.map(({ listen }) => `[::]:${listen}`).join(','),
+    WEIR_UPSTREAM: listeners.map(({ port }) => `${host}:${port}`).join(','),
     WEIR_ADMIN: `[::]:${plan.adminPort}`,
     WEIR_LOG_LEVEL: settings.logLevel,
     ...(settings.workers === 0
       ? {}
       : { WEIR_WORKERS: String(settings.workers), WEIR_SUPERVISE: 'true' }),
+    ...tlsVariables(settings, listeners),
     ...(plan.appProbes.length === 0 ? {} : { WEIR_APP_PROBES: encodeAppProbes(plan.appProbes) }),
     // A duration is at least a second; the kubelet ends the process when the pod's own time is over.
     WEIR_GRACE: `${Math.min(Math.max(1, grace), GRACE_SECONDS_MAX)}s`,
@@ -120,6 +123,33 @@ function environment(plan: SidecarPlan): readonly Variable[] {
   ];
 }
 
+/** Names of the files under `inPod.tlsPath`, whatever the keys of the Secret are called. */
+const TLS_FILES = { cert: 'tls.crt', key: 'tls.key', clientCa: 'client-ca.crt' } as const;
+
+function tlsVariables(
+  { tlsSecret, tlsClientCa }: PodSettings,
+  listeners: readonly TakenPort[],
+): Readonly<Record<string, string>> {
+  if (tlsSecret === undefined) return {};
+  const { cert, key, clientCa } = TLS_FILES;
+  return {
+    WEIR_TLS_CERT: `${inPod.tlsPath}/${cert}`,
+    WEIR_TLS_KEY: `${inPod.tlsPath}/${key}`,
+    ...(tlsClientCa === undefined ? {} : { WEIR_TLS_CLIENT_CA: `${inPod.tlsPath}/${clientCa}` }),
+    WEIR_UPSTREAM_PROTOCOL: listeners.map(({ name }) => protocolOf(name)).join(','),
+  };
+}
+
+// Others may speak HTTP/2 too; who offers nothing else gets it from them. gRPC-Web is mostly HTTP/1.1.
+function protocolOf(portName = ''): 'h2' | 'auto' {
+  return /^(h2c|grpc(?!-web))/.test(portName) ? 'h2' : 'auto';
+}
+
+/** One for each of the sidecar's ports. */
+function listenersOf({ taken }: SidecarPlan): readonly TakenPort[] {
+  return [...new Map(taken.map((one) => [one.listen, one])).values()];
+}
+
 /** What the setting takes at most: a day. */
 const GRACE_SECONDS_MAX = 86_400;
 
@@ -127,13 +157,13 @@ function fromPod(name: string, fieldPath: string): Variable {
   return { name, valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath } } };
 }
 
-function sidecarPorts({ mode, taken, spec, adminPort }: SidecarPlan): readonly ContainerPort[] {
+function sidecarPorts(plan: SidecarPlan): readonly ContainerPort[] {
+  const { mode, spec, adminPort } = plan;
   const names = runningContainers(spec).flatMap(({ ports = [] }) => ports.map(({ name }) => name));
   // For scrapers that go by name; whoever has the name already keeps it.
   const admin = names.includes(inPod.metricsPort) ? {} : { name: inPod.metricsPort };
-  const listeners = [...new Map(taken.map((one) => [one.listen, one])).values()];
   return [
-    ...listeners.map(({ name, listen }) => ({
+    ...listenersOf(plan).map(({ name, listen }) => ({
       ...(mode === 'takeover' && name !== undefined ? { name } : {}),
       ...{ containerPort: listen, protocol: 'TCP' },
     })),
@@ -174,7 +204,9 @@ const TOKEN_SECONDS = 3_600;
 const CACHE_SIZE = '16Mi';
 
 /** No `defaultMode`: with one, the seed could not be read by every user id. */
-export function injectedVolumes(): readonly ({ readonly name: string } & Plain)[] {
+export function injectedVolumes(
+  settings: PodSettings,
+): readonly ({ readonly name: string } & Plain)[] {
   const token = {
     audience: STREAM_AUDIENCE,
     expirationSeconds: TOKEN_SECONDS,
@@ -190,5 +222,19 @@ export function injectedVolumes(): readonly ({ readonly name: string } & Plain)[
       projected: { sources: [{ serviceAccountToken: token }, { downwardAPI: { items: [seed] } }] },
     },
     { name: inPod.cacheVolume, emptyDir: { medium: 'Memory', sizeLimit: CACHE_SIZE } },
+    ...(settings.tlsSecret === undefined ? [] : [tlsVolume(settings.tlsSecret, settings)]),
   ];
+}
+
+// Only what is needed is mounted. A key that the Secret has not holds the pod back, and the kubelet names it.
+function tlsVolume(
+  secretName: string,
+  { tlsClientCa }: PodSettings,
+): { readonly name: string } & Plain {
+  const items = [
+    { key: 'tls.crt', path: TLS_FILES.cert },
+    { key: 'tls.key', path: TLS_FILES.key },
+    ...(tlsClientCa === undefined ? [] : [{ key: tlsClientCa, path: TLS_FILES.clientCa }]),
+  ];
+  return { name: inPod.tlsVolume, secret: { secretName, items } };
 }

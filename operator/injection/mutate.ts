@@ -117,7 +117,8 @@ function whyImpossible({ spec }: Pod): Refused | undefined {
 }
 
 const OWN_NAMES: ReadonlySet<string> = new Set([
-  ...[inPod.sidecar, inPod.redirectInit, inPod.identityVolume, inPod.cacheVolume],
+  ...[inPod.sidecar, inPod.redirectInit],
+  ...[inPod.identityVolume, inPod.cacheVolume, inPod.tlsVolume],
 ]);
 
 interface Injection {
@@ -136,7 +137,7 @@ function inject(injection: Injection, notes: readonly Note[]): Injected {
   const plan = planSidecar(injection);
   const sidecar = sidecarContainer(plan);
   const redirect = mode === 'redirect' ? [redirectContainer(plan)] : [];
-  const volumes = injectedVolumes();
+  const volumes = injectedVolumes(settings);
   const status: InjectionStatus = {
     ...{ version: config.version, mode, native: isNative, ports: plan.taken },
     admin: plan.adminPort,

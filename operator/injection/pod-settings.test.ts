@@ -20,6 +20,19 @@ function fieldsOf(outcome: Outcome, field: string): readonly unknown[] {
   return ours.map((container): unknown => Reflect.get(container, field));
 }
 
+/** Of the sidecar, in their order. */
+function tlsVariablesOf(outcome: Outcome): readonly { readonly name: string }[] {
+  const [environment] = fieldsOf(outcome, 'env') as [readonly { readonly name: string }[]];
+  return environment.filter(({ name }) => name.startsWith('WEIR_TLS_'));
+}
+
+function protocolsOf(outcome: Outcome): readonly unknown[] {
+  const [environment] = fieldsOf(outcome, 'env') as [readonly { name: string; value?: unknown }[]];
+  return environment
+    .filter(({ name }) => name === 'WEIR_UPSTREAM_PROTOCOL')
+    .map(({ value }) => value);
+}
+
 describe('the image of the sidecar', () => {
   it('is the one that the pod names', () => {
     const image = 'registry.test:5000/weir@sha256:00';
@@ -60,6 +73,84 @@ describe('an amount', () => {
       run({ 'weir.dev/memory-request': request, 'weir.dev/memory-limit': '1Gi' }).kind;
 
     assert.deepEqual([kindOf('1024Mi'), kindOf('1025Mi')], ['injected', 'refused']);
+  });
+});
+
+describe('TLS for the clients of a pod', () => {
+  it('comes from a Secret, of which the sidecar alone is given what it needs', () => {
+    const outcome = run({ 'weir.dev/tls-secret': 'api-tls', 'weir.dev/tls-client-ca': 'ca.crt' });
+
+    assert.equal(outcome.kind, 'injected');
+    const { spec } = outcome.pod;
+    const volume = spec.volumes?.find(({ name }) => name === 'weir-tls');
+    assert.deepEqual(volume, {
+      name: 'weir-tls',
+      secret: {
+        secretName: 'api-tls',
+        items: [
+          { key: 'tls.crt', path: 'tls.crt' },
+          { key: 'tls.key', path: 'tls.key' },
+          { key: 'ca.crt', path: 'client-ca.crt' },
+        ],
+      },
+    });
+    const mounts = allContainers(spec).flatMap(({ name, volumeMounts = [] }) =>
+      volumeMounts.filter((mount) => mount.name === 'weir-tls').map((mount) => ({ name, mount })),
+    );
+    const mountPath = '/var/run/secrets/weir.dev/tls';
+    assert.deepEqual(mounts, [
+      { name: 'weir', mount: { name: 'weir-tls', mountPath, readOnly: true } },
+    ]);
+    const variables = tlsVariablesOf(outcome);
+    assert.deepEqual(variables, [
+      { name: 'WEIR_TLS_CERT', value: `${mountPath}/tls.crt` },
+      { name: 'WEIR_TLS_KEY', value: `${mountPath}/tls.key` },
+      { name: 'WEIR_TLS_CLIENT_CA', value: `${mountPath}/client-ca.crt` },
+    ]);
+    assert.deepEqual(protocolsOf(outcome), ['auto']);
+  });
+
+  for (const [name, protocol] of [
+    ['http', 'auto'],
+    ['http-api', 'auto'],
+    ['h2c', 'h2'],
+    ['grpc', 'h2'],
+    ['grpc-api', 'h2'],
+    ['grpc-web', 'auto'],
+  ]) {
+    it(`offers clients of a port named ${name}: ${protocol}`, () => {
+      const ports = [{ name, containerPort: 8080 }];
+      const annotations = { 'weir.dev/tls-secret': 'api-tls' };
+      const pod = simplePod({ annotations, container: { ports } });
+
+      assert.deepEqual(protocolsOf(mutate(pod, injectionConfig(), surroundings())), [protocol]);
+    });
+  }
+
+  it('asks clients for no certificate unless the pod says whose, whatever the Secret holds', () => {
+    const variables = tlsVariablesOf(run({ 'weir.dev/tls-secret': 'api-tls' }));
+
+    assert.deepEqual(
+      variables.map(({ name }) => name),
+      ['WEIR_TLS_CERT', 'WEIR_TLS_KEY'],
+    );
+  });
+
+  it('is not there for a pod that does not ask', () => {
+    const outcome = run({});
+
+    assert.deepEqual(tlsVariablesOf(outcome), []);
+    assert.doesNotMatch(JSON.stringify(outcome), /weir-tls/);
+  });
+
+  it('is refused where clients are to show certificates and there is none to show them', () => {
+    const outcome = run({ 'weir.dev/tls-client-ca': 'ca.crt' });
+
+    assert.equal(outcome.kind, 'refused');
+    assert.equal(
+      outcome.message,
+      'metadata.annotations[weir.dev/tls-secret]: got nothing; expected the Secret that has the key of weir.dev/tls-client-ca',
+    );
   });
 });
 

@@ -22,6 +22,10 @@ export interface PodSettings {
   readonly logLevel: string;
   /** 0 = one process; else so many behind a parent that keeps the listener. */
   readonly workers: number;
+  /** Secret with the certificate that clients are shown; absent = they are served in plain text. */
+  readonly tlsSecret?: string;
+  /** Key of that Secret; absent = clients show no certificate. */
+  readonly tlsClientCa?: string;
   readonly cpuRequest?: string;
   readonly cpuLimit?: string;
   readonly memoryRequest?: string;
@@ -123,6 +127,18 @@ export const annotationRules: Rules = {
     fallback: '`0`, or what the operator was given',
     parse: upTo(WORKERS_MAX),
   },
+  tlsSecret: {
+    values: "the name of a Secret of the pod's namespace with `tls.crt` and `tls.key`",
+    fallback: 'none: clients are served without TLS',
+    parse: matching(
+      /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+    ),
+  },
+  tlsClientCa: {
+    values: 'the key of that Secret whose CAs sign the certificates of clients, such as `ca.crt`',
+    fallback: 'none: clients show no certificate',
+    parse: matching(/^(?!\.\.?$|\.\.)[-._a-zA-Z0-9]{1,253}$/),
+  },
   cpuRequest: cpu('what the operator was given'),
   cpuLimit: cpu('none, unless a container of the app has one'),
   memoryRequest: memory('what the operator was given'),
@@ -135,6 +151,8 @@ const FIELDS: readonly SettingField[] = [
     'probes',
     'logLevel',
     'workers',
+    'tlsSecret',
+    'tlsClientCa',
     'cpuRequest',
     'cpuLimit',
     'memoryRequest',
@@ -184,6 +202,10 @@ const PAIRS = [
 ] as const;
 
 function contradictionOf(settings: PodSettings): ReadSettings | undefined {
+  if (settings.tlsClientCa !== undefined && settings.tlsSecret === undefined) {
+    const problem = `${pathOf('tlsSecret')}: got nothing; expected the Secret that has the key of ${annotations.tlsClientCa}`;
+    return { kind: 'invalid', problem };
+  }
   for (const [low, high] of PAIRS) {
     const [request, limit] = [settings[low], settings[high]];
     if (request === undefined || limit === undefined) continue;
@@ -198,6 +220,10 @@ function oneOf<Choice extends string>(
   choices: readonly Choice[],
 ): (text: string) => Choice | undefined {
   return (text) => choices.find((choice) => choice === text);
+}
+
+function matching(pattern: RegExp): (text: string) => string | undefined {
+  return (text) => (pattern.test(text) ? text : undefined);
 }
 
 function upTo(most: number): (text: string) => number | undefined {

@@ -7,6 +7,8 @@ export interface ProxyOptions {
   /** Absent = nothing is listened on: connections are handed in through `adopt`. */
   readonly listen?: ListenOptions;
   readonly upstream: { readonly host: string; readonly port: number };
+  /** Over TLS clients are offered this alone; absent = `auto`, see `TlsAcceptance`. */
+  readonly upstreamProtocol?: UpstreamProtocol;
   readonly limits?: Partial<Http1Limits>;
   readonly timeouts?: Partial<ProxyTimeouts>;
   /** Client connections served at once; further ones are answered 503 and closed. */
@@ -20,6 +22,8 @@ export interface ProxyOptions {
   /** Certificate and key to serve clients over TLS with; absent = plain TCP. Renewed by `Proxy.renewTls`. */
   readonly tls?: SecureContextOptions;
 }
+
+export type UpstreamProtocol = 'auto' | 'http/1.1' | 'h2';
 
 /** `host` `::` falls back to `0.0.0.0` where the machine has no IPv6, if `ipv4Fallback` is set. */
 export interface ListenOptions {

@@ -113,6 +113,7 @@ class ListeningProxy implements Proxy {
         ? undefined
         : new TlsAcceptance({
             context: options.tls,
+            upstreamProtocol: options.upstreamProtocol ?? 'auto',
             timeoutMs: this.#context.settings.timeouts.headMs,
             counters: this.counters,
             onSecure: (socket) => {

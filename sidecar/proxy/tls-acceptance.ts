@@ -3,9 +3,11 @@ import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 import type { ProxyCounters } from './proxy-counters.ts';
+import type { UpstreamProtocol } from './proxy-options.ts';
 
 export interface TlsAcceptanceOptions {
   readonly context: SecureContextOptions;
+  readonly upstreamProtocol: UpstreamProtocol;
   /** For the whole handshake. */
   readonly timeoutMs: number;
   readonly counters: ProxyCounters;
@@ -18,11 +20,12 @@ export class TlsAcceptance {
   readonly #sockets = new Set<Socket>();
   #pending = 0;
 
-  constructor({ context, timeoutMs, counters, onSecure }: TlsAcceptanceOptions) {
+  constructor(options: TlsAcceptanceOptions) {
+    const { context, timeoutMs, counters, onSecure } = options;
     const asksForCertificate = context.ca !== undefined;
     this.#server = createServer({
       ...withoutRenegotiation(context),
-      ALPNProtocols: ['h2', 'http/1.1'],
+      ALPNProtocols: offered(options.upstreamProtocol),
       handshakeTimeout: timeoutMs,
       requestCert: asksForCertificate,
       rejectUnauthorized: asksForCertificate,
@@ -60,6 +63,13 @@ export class TlsAcceptance {
   close(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+// The application must speak what its client does. Of one that nobody told us about, HTTP/1.1 is the better guess for a
+// client of both, as browsers and curl are; a client of gRPC offers HTTP/2 alone and gets it. The first of ours that the
+// client has is chosen.
+function offered(spoken: UpstreamProtocol): string[] {
+  return spoken === 'auto' ? ['http/1.1', 'h2'] : [spoken];
 }
 
 // A client of TLS 1.2 could ask for one handshake after another, each of which costs us more than it. Node's own limit is

@@ -112,16 +112,16 @@ export function childrenOf(pid: number): readonly number[] {
 
 /** Removes the folder when this process ends without having done it; disposing calls that off. */
 export function guardFolder(folder: string): Disposable {
-  const guard = startGuard('sleep 1; rm -rf "$1"', [folder]);
-  return { [Symbol.dispose]: () => guard.kill('SIGKILL') };
+  return guardWith('sleep 1; rm -rf "$1"', [folder]);
 }
 
 /**
- * Runs the script of /bin/sh when this process ends without having disposed of it. The guard holds `lockFile`, shared,
- * as long as it lives: whoever must not meet what it removes waits with `untilUnlocked`.
+ * Runs the script of /bin/sh when this process ends without having disposed of it. With a `lockFile` the guard holds it,
+ * shared, as long as it lives: whoever must not meet what it removes waits with `untilUnlocked`.
  */
-export function guardWith(script: string, args: readonly string[], lockFile: string): Disposable {
-  const guard = startGuard(script, args, `exec 9>>'${lockFile}'; flock --shared 9;`);
+export function guardWith(script: string, args: readonly string[], lockFile?: string): Disposable {
+  const before = lockFile === undefined ? '' : `exec 9>>'${lockFile}'; flock --shared 9;`;
+  const guard = startGuard(script, args, before);
   return { [Symbol.dispose]: () => guard.kill('SIGKILL') };
 }
 

@@ -92,6 +92,40 @@ describe('a listener with a certificate', () => {
     });
   }
 
+  const refused = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL';
+  for (const [spoken, { both, old, young }] of Object.entries({
+    auto: { both: 'http/1.1', old: 'http/1.1', young: 'h2' },
+    'http/1.1': { both: 'http/1.1', old: 'http/1.1', young: refused },
+    h2: { both: 'h2', old: refused, young: 'h2' },
+  })) {
+    it(`agrees upon what the application speaks, --upstream-protocol ${spoken}, or refuses`, async () => {
+      await using certificates = await makeCertificates();
+      await using upstream = await AnsweringUpstream.open(OK);
+      const flags = ['--upstream-protocol', spoken];
+      await using sidecar = await open(certificates, upstream.port, flags);
+      const agreed = async (...offered: string[]): Promise<unknown> => {
+        const { ca } = certificates;
+        const socket = connect({
+          host: '127.0.0.1',
+          port: sidecar.port,
+          ca,
+          ALPNProtocols: offered,
+        });
+        const outcome = await once(socket, 'secureConnect').then(
+          () => socket.alpnProtocol,
+          (error: unknown): unknown => Reflect.get(Object(error), 'code'),
+        );
+        socket.destroy();
+        return outcome;
+      };
+
+      assert.equal(await agreed('h2', 'http/1.1'), both, 'a client of both');
+      assert.equal(await agreed('http/1.1'), old, 'a client of HTTP/1.1');
+      assert.equal(await agreed('h2'), young, 'a client of HTTP/2');
+      assert.equal(await agreed(), false, 'a client that knows of no ALPN');
+    });
+  }
+
   it('with --tls-client-ca lets in whoever shows a certificate of it, and nobody else', async () => {
     await using certificates = await makeCertificates();
     await using upstream = await AnsweringUpstream.open(OK);

@@ -190,6 +190,7 @@ const annotationChoices = fc.record(
     'weir.dev/workers': fc.constantFrom('0', '1', '16'),
     'weir.dev/ports': fc.constantFrom('http', 'http', '8080'),
     'weir.dev/probes': fc.constantFrom('kubelet', 'sidecar'),
+    'weir.dev/tls-secret': fc.constantFrom('api-tls', 'api.shop.example'),
     'weir.dev/memory-request': fc.constantFrom('64Mi', '1Gi'),
     'weir.dev/cpu-limit': fc.constantFrom('20m', '2'),
     'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': fc.constantFrom('a,b', ''),
