@@ -9,6 +9,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { CHART } from './helm.ts';
 
 interface Asked {
@@ -49,10 +50,7 @@ async function run(answers: { readonly ready?: Answer; readonly pods: Answer }):
     });
   });
   stack.defer(() => void server.close());
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const address = server.address();
-  assert(typeof address === 'object' && address !== null);
-  const url = `http://127.0.0.1:${address.port}`;
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
   const env = {
     ...{ PATH: process.env['PATH'], OPERATOR_URL: url, API_URL: url, TOKEN_FILE: tokenFile },
     ...{ TEST_NAMESPACE: 'shop', TIMEOUT_SECONDS: '0' },

@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { makeCertificates } from '../support/certificates.ts';
+import { closed, listenOnLoopback } from '../support/loopback.ts';
 import { eventually } from '../support/redis.ts';
 import { ApiClient } from './api-client.ts';
 import { openControlPlane, type ControlPlane } from './control-plane.ts';
@@ -223,14 +223,11 @@ async function openWebhook(): Promise<Webhook> {
       response.end(JSON.stringify(labelling(review)));
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listenOnLoopback(server);
   stack.defer(async () => {
     server.closeAllConnections();
-    server.close();
-    await once(server, 'close');
+    await closed(server);
   });
-  const { port } = server.address() as AddressInfo;
   const owned = stack.move();
   return {
     configuration: webhookConfiguration(`https://127.0.0.1:${port}/`, certificates.ca),

@@ -1,6 +1,7 @@
 // What a Service does, where there is none: connections to one port go to whichever of several servers takes them.
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { listenOnLoopback, portOf } from '../support/loopback.ts';
 
 export class ServiceRelay implements AsyncDisposable {
   readonly port: number;
@@ -12,7 +13,7 @@ export class ServiceRelay implements AsyncDisposable {
   private constructor(server: Server, targets: readonly number[]) {
     this.#server = server;
     this.#targets = targets;
-    this.port = (server.address() as AddressInfo).port;
+    this.port = portOf(server);
     server.on('connection', (client) => {
       this.#turn += 1;
       this.#track(client);
@@ -23,8 +24,7 @@ export class ServiceRelay implements AsyncDisposable {
   /** On a free loopback port, in front of loopback ports. */
   static async open(targets: readonly number[]): Promise<ServiceRelay> {
     const server = createServer({ noDelay: true, pauseOnConnect: true });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    await listenOnLoopback(server);
     return new ServiceRelay(server, targets);
   }
 

@@ -88,8 +88,6 @@ export class FuzzCampaign implements AsyncDisposable {
       files: { 'all.yaml': POLICY },
       upstreamPort: application.port,
       flags: TIMEOUTS,
-      // As the command's own first line bounds it: else the young generation grows for minutes.
-      env: { NODE_OPTIONS: '--max-semi-space-size=4' },
     });
     stack.move();
     return new FuzzCampaign(options, sidecar, application);

@@ -1,10 +1,11 @@
 // The strict application of HTTP/1.1 behind the fuzzed sidecar: takes its bytes apart by itself, keeps what it saw, and answers what
 // the round under way says. Afterwards llhttp has to agree with it about every connection.
 import { createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { readMessages } from '../conformance/http/message.ts';
 import type { Message } from '../conformance/http/message.ts';
 import { seenByLlhttp } from '../support/llhttp.ts';
+import { closed, listenOnLoopback, portOf } from '../support/loopback.ts';
 import { MARK } from './dialect.ts';
 import type { Answering, FuzzedApplication } from './dialect.ts';
 import { plainForLlhttp } from './http1-reading.ts';
@@ -28,19 +29,17 @@ export class Http1Application implements FuzzedApplication {
 
   static async open(): Promise<Http1Application> {
     const application = new Http1Application();
-    await new Promise<void>((resolve) => {
-      application.#server.listen({ host: '127.0.0.1', port: 0 }, resolve);
-    });
+    await listenOnLoopback(application.#server);
     return application;
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // a TCP server has no other address
+    return portOf(this.#server);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await closed(this.#server);
   }
 }
 

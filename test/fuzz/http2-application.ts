@@ -2,8 +2,9 @@
 // reads clients, takes nothing that is not quite right, and answers what the rounds under way say. Connections differ in
 // what they allow the sidecar.
 import { createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { FLAG, frame, settings, uint32 } from '../support/http2-frames.ts';
+import { closed, listenOnLoopback, portOf } from '../support/loopback.ts';
 import { MARK } from './dialect.ts';
 import type { Answer, Answering, FuzzedApplication, SeenRequest } from './dialect.ts';
 import { ClientStreams } from './http2/client-streams.ts';
@@ -63,14 +64,12 @@ export class Http2Application implements FuzzedApplication {
 
   static async open(): Promise<Http2Application> {
     const application = new Http2Application();
-    await new Promise<void>((resolve) => {
-      application.#server.listen({ host: '127.0.0.1', port: 0 }, resolve);
-    });
+    await listenOnLoopback(application.#server);
     return application;
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // a TCP server has no other address
+    return portOf(this.#server);
   }
 
   hasSpoilt({ startLine }: SeenRequest): boolean {
@@ -87,7 +86,7 @@ export class Http2Application implements FuzzedApplication {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await closed(this.#server);
   }
 }
 

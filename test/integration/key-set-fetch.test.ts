@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
@@ -12,6 +11,7 @@ import {
 import { addressFault } from '../../operator/policy/key-set-address.ts';
 import { KEY_SET_BYTES_MAX, type FetchOutcome } from '../../operator/policy/key-set-plan.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { listenOnLoopback } from '../support/loopback.ts';
 
 const { signal } = new AbortController();
 /** In the certificate of the test's server. */
@@ -32,11 +32,7 @@ async function openIssuer(answer: RequestListener): Promise<Issuer> {
   const server = createServer({ cert: await file('server.crt'), key: await file('server.key') });
   let connections = 0;
   server.on('request', answer).on('connection', () => (connections += 1));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  assert(typeof address === 'object' && address !== null);
-  const { port } = address;
+  const port = await listenOnLoopback(server);
   return {
     connections: () => connections,
     fetch: (options = {}, host = HOST) =>

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
@@ -13,6 +11,7 @@ import { clientOf, openKubeClient } from '../../operator/kube/client.ts';
 import { openAccount } from '../../operator/kube/credentials.ts';
 import { ApiServerStandIn, configMaps, type ConfigMap } from '../support/api-server.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { SteppedClock } from '../support/stepped-clock.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(10_000);
@@ -170,13 +169,12 @@ describe('the client', () => {
     const server = createServer(await pair(old), (_request, response) => {
       response.end('{}');
     });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const port = await listenOnLoopback(server);
     await using stack = new AsyncDisposableStack();
     stack.defer(() => {
       server.close();
       server.closeAllConnections();
     });
-    const { port } = server.address() as AddressInfo;
     await using files = await folder({ token: 't', 'ca.crt': old.ca, namespace: 'mine' });
     const clock = new SteppedClock();
     const url = new URL(`https://127.0.0.1:${port}`);

@@ -8,6 +8,7 @@ import type { Server } from 'node:http';
 import { describe, it } from 'node:test';
 import { readRequest } from '../support/engine-reading.ts';
 import { MessageGenerator } from '../support/http1-messages.ts';
+import { closed, listenOnLoopback, portOf } from '../support/loopback.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 
 interface Asked {
@@ -45,20 +46,17 @@ class StrictUpstream implements AsyncDisposable {
 
   static async open(): Promise<StrictUpstream> {
     const upstream = new StrictUpstream();
-    await new Promise<void>((resolve) => {
-      upstream.#server.listen({ host: '127.0.0.1', port: 0 }, resolve);
-    });
+    await listenOnLoopback(upstream.#server);
     return upstream;
   }
 
   get port(): number {
-    const address = this.#server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
+    return portOf(this.#server);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await closed(this.#server);
   }
 }
 

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { EventSource } from 'undici';
 import { WebSocket, WebSocketServer } from 'ws';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { eventually } from '../support/redis.ts';
 import { SidecarProcess } from '../support/sidecar.ts';
 
@@ -151,11 +152,9 @@ data: from ${last}
 `);
       if (streams === 1) setImmediate(() => response.destroy());
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
     await using sidecar = await SidecarProcess.open({
       files: { 'p.yaml': policy(2) },
-      upstreamPort: (server.address() as AddressInfo).port,
+      upstreamPort: await listenOnLoopback(server),
     });
     const source = new EventSource(`http://127.0.0.1:${sidecar.port}/events`);
     const heard: string[] = [];

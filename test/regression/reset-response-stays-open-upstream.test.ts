@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect, createServer, type ServerHttp2Stream } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/raw-socket.ts';
 
@@ -30,8 +30,7 @@ async function underWay(
   stack.defer(() => {
     server.close();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const fixture = stack.use(await ProxyFixture.open({ port }));
   const session = connect(`http://127.0.0.1:${fixture.proxy.address.port}`);
   stack.defer(() => {

@@ -3,6 +3,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { closed, listenOnLoopback, portOf } from '../support/loopback.ts';
 
 type Conduct = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -96,15 +97,12 @@ export class SoakUpstream implements AsyncDisposable {
 
   static async open(): Promise<SoakUpstream> {
     const upstream = new SoakUpstream();
-    await new Promise<void>((resolve) => {
-      upstream.#server.listen({ host: '127.0.0.1', port: 0 }, resolve);
-    });
+    await listenOnLoopback(upstream.#server);
     return upstream;
   }
 
   get port(): number {
-    const address = this.#server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
+    return portOf(this.#server);
   }
 
   /** Resolves once the request with that `X-Id` has come; to be called before it is sent. */
@@ -126,6 +124,6 @@ export class SoakUpstream implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#tunnels) socket.destroy();
     this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await closed(this.#server);
   }
 }

@@ -23,8 +23,7 @@ export class SoakedSidecar implements AsyncDisposable {
     const folder = await mkdtemp(path.join(tmpdir(), 'weir-soak-'));
     const preload = pathToFileURL(path.join(import.meta.dirname, 'facts-preload.ts')).href;
     const env = {
-      // The young generation as the command's own first line bounds it.
-      NODE_OPTIONS: `--expose-gc --max-semi-space-size=4 --import=${preload}`,
+      NODE_OPTIONS: `--import=${preload}`,
       SOAK_FACTS: path.join(folder, 'facts.json'),
     };
     try {

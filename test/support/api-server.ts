@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { clientOf, type KubeClient } from '../../operator/kube/client.ts';
 import type { KubeObject, Resource } from '../../operator/kube/object.ts';
+import { listenOnLoopback, portOf } from './loopback.ts';
 
 export const configMaps: Resource = {
   group: '',
@@ -83,15 +84,12 @@ export class ApiServerStandIn implements AsyncDisposable {
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       void standIn.#handle(request, response);
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    await listenOnLoopback(server);
     return standIn;
   }
 
   get url(): URL {
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('not listening');
-    return new URL(`http://127.0.0.1:${address.port}`);
+    return new URL(`http://127.0.0.1:${portOf(this.#server)}`);
   }
 
   client(options: { readonly token?: string; readonly deadlineMs?: number } = {}): KubeClient {

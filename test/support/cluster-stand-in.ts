@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { applyPatch, type Operation } from 'rfc6902';
+import { listenOnLoopback, portOf } from './loopback.ts';
 
 const TOKEN = 'token-of-the-operator';
 
@@ -75,15 +76,12 @@ export class ClusterStandIn implements AsyncDisposable {
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       void standIn.#handle(request, response);
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    await listenOnLoopback(server);
     return standIn;
   }
 
   get url(): string {
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('not listening');
-    return `http://127.0.0.1:${address.port}`;
+    return `http://127.0.0.1:${portOf(this.#server)}`;
   }
 
   /** Writes a kubeconfig with a token into the folder; answers its path. */

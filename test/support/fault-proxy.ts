@@ -1,6 +1,7 @@
 // A TCP proxy of the test's own that does to a connection what networks do: loses answers, delays, freezes, cuts.
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { listenOnLoopback, portOf } from './loopback.ts';
 
 export class FaultProxy implements AsyncDisposable {
   /** Bytes from the server are thrown away while this is set; the connection stays. */
@@ -29,13 +30,12 @@ export class FaultProxy implements AsyncDisposable {
   static async open(targetPort: number): Promise<FaultProxy> {
     const server = createServer();
     const proxy = new FaultProxy(server, targetPort);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    await listenOnLoopback(server);
     return proxy;
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return portOf(this.#server);
   }
 
   get url(): string {

@@ -13,8 +13,8 @@ import {
   type ServerHttp2Stream,
   type Settings,
 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { closed, listenOnLoopback, portOf } from './loopback.ts';
 
 type OnStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
@@ -30,14 +30,13 @@ export class Http2Upstream implements AsyncDisposable {
 
   private constructor(server: Http2Server) {
     this.#server = server;
-    this.port = (server.address() as AddressInfo).port;
+    this.port = portOf(server);
   }
 
   static async open(onStream: OnStream, settings: Settings = {}): Promise<Http2Upstream> {
     // Of Node's own: megabytes of answers that nobody reads would end the session.
     const server = createServer({ settings, maxSessionMemory: 1_000 });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    await listenOnLoopback(server);
     const upstream = new Http2Upstream(server);
     server.on('session', (session) => {
       upstream.sessions.add(session);
@@ -55,8 +54,7 @@ export class Http2Upstream implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const session of this.sessions) session.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
+    await closed(this.#server);
   }
 }
 

@@ -4,12 +4,13 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { accessSync, constants } from 'node:fs';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { closed, listenOnLoopback } from './loopback.ts';
 
 /** A server under slow emulation and two busy cores has taken 3 s to start. */
 const START_TIMEOUT_MS = 15_000;
@@ -204,11 +205,8 @@ async function startOnFreePort(
 export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer();
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
+    const port = await listenOnLoopback(server);
+    await closed(server);
     if (port < 55_535) return port;
   }
 }

@@ -1,6 +1,7 @@
 // `weir run` as a process of its own, on free ports, with policy files in a folder of its own.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, utimes, writeFile, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,6 +10,11 @@ import { createInterface } from 'node:readline';
 import { eventually } from './redis.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
+const MAIN = path.join(root, 'cli', 'main.ts');
+/** Of Node.js, as the first line of the program has them. */
+const NODE_FLAGS: readonly string[] = (
+  /^#!\/usr\/bin\/env -S node (.*)$/m.exec(readFileSync(MAIN, 'utf8'))?.[1] ?? ''
+).split(' ');
 
 export interface SidecarOptions {
   /** Policy files by name; written to a folder that `--policy` names. Ignored when `folder` is given. */
@@ -207,8 +213,8 @@ async function sourceOf({ source, folder, files = {} }: SidecarOptions): Promise
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Started {
-  const script = process.env['WEIR_TEST_BUNDLE'] ?? path.join(root, 'cli', 'main.ts');
-  const child = spawn(process.execPath, [script, ...args], {
+  const script = process.env['WEIR_TEST_BUNDLE'] ?? MAIN;
+  const child = spawn(process.execPath, [...NODE_FLAGS, script, ...args], {
     cwd: root,
     env: { ...process.env, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

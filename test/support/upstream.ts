@@ -1,6 +1,7 @@
 // Applications for tests: one whose every byte the test sends itself, and one that answers each request at once.
 import { createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { closed, listenOnLoopback, portOf } from './loopback.ts';
 import { RawSocket } from './raw-socket.ts';
 
 /** The test speaks for the application, connection by connection. */
@@ -113,25 +114,8 @@ class Arrivals {
   }
 }
 
-function listening(onConnection: (socket: Socket) => void): Promise<Server> {
+async function listening(onConnection: (socket: Socket) => void): Promise<Server> {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: '127.0.0.1', port: 0 }, () => {
-      resolve(server);
-    });
-  });
-}
-
-function portOf(server: Server): number {
-  const address: AddressInfo | string | null = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => {
-      resolve();
-    });
-  });
+  await listenOnLoopback(server);
+  return server;
 }

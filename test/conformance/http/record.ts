@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { listenOnLoopback } from '../../support/loopback.ts';
 import { RawSocket } from '../../support/raw-socket.ts';
 import { eventually, freePort } from '../../support/redis.ts';
 import { escapedBlock, parseCases } from './case-file.ts';
@@ -121,11 +121,10 @@ async function startNode(): Promise<number> {
     if (route === undefined) answer.end(`${ask.method ?? ''} ${ask.url ?? ''}`);
     else route(ask, answer);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   stack.defer(() => {
     server.close().closeAllConnections();
   });
-  return (server.address() as AddressInfo).port; // a TCP server has no other address
+  return listenOnLoopback(server);
 }
 
 async function record(server: string, port: number): Promise<void> {
