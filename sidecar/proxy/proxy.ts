@@ -134,9 +134,11 @@ class ListeningProxy implements Proxy {
   }
 
   startSweeping(): void {
-    this.#timer = setInterval(() => {
+    // After what has come meanwhile is read: of a process that was held up, the timer is the first to run.
+    const sweep = (): void => {
       this.sweep();
-    }, sweepIntervalMs);
+    };
+    this.#timer = setInterval(() => setImmediate(sweep), sweepIntervalMs);
     this.#timer.unref();
   }
 
@@ -200,12 +202,14 @@ class ListeningProxy implements Proxy {
     if (this.#context.stopping) this.#checkStopped();
   };
 
-  // Time for deadlines passes by two intervals a sweep at most: a process that was frozen (CPU quota, suspended
-  // machine) must not close connections whose bytes already wait in the kernel.
+  // A sweep that comes later than the next one would have counts as one in time: a process that was frozen (CPU quota,
+  // suspended machine) must not close connections whose bytes already wait in the kernel, or are still to be sent by a
+  // peer that was frozen with it.
   sweep(): void {
     const context = this.#context;
     const nowMs = context.now();
-    context.sweptMs += Math.min(nowMs - this.#lastSweepMs, 2 * sweepIntervalMs);
+    const passedMs = nowMs - this.#lastSweepMs;
+    context.sweptMs += passedMs > 2 * sweepIntervalMs ? sweepIntervalMs : passedMs;
     this.#lastSweepMs = nowMs;
     this.#renewDate();
     this.#pool.sweep();

@@ -1,7 +1,7 @@
 // What happens when one side goes away, lies or stalls.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { maxLingerBytes } from '../../sidecar/proxy/proxy-options.ts';
+import { maxLingerBytes, sweepIntervalMs } from '../../sidecar/proxy/proxy-options.ts';
 import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually, untilStill } from '../support/raw-socket.ts';
 import type { RawSocket } from '../support/raw-socket.ts';
@@ -525,6 +525,43 @@ describe('a timeout', () => {
     fixture.jump(600_000);
 
     client.send('Host: a\r\n\r\n');
+    (await upstream.accept()).send(OK);
+    assert.equal((await client.response()).status, 200);
+  });
+
+  it('does not pass while the process is frozen twice, either', async () => {
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream, { timeouts: { headMs: 1_000 } });
+    const client = await fixture.connect();
+    client.send('GET / HTTP/1.1\r\n');
+    await eventually(() => fixture.proxy.counters.bytesFromClients > 0, 'the bytes');
+
+    fixture.jump(600_000);
+    fixture.jump(600_000);
+
+    client.send('Host: a\r\n\r\n');
+    (await upstream.accept()).send(OK);
+    assert.equal((await client.response()).status, 200);
+  });
+
+  it('is looked at behind what has come: of a process that was held up, timers are the first to run', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    await using upstream = await ScriptedUpstream.open();
+    await using fixture = await ProxyFixture.open(upstream, { timeouts: { headMs: 1_000 } });
+    const client = await fixture.connect();
+    client.send('GET / HTTP/1.1\r\n');
+    await eventually(() => fixture.proxy.counters.bytesFromClients > 0, 'the bytes');
+    fixture.advance(1_000);
+
+    // As libuv runs timers: before it reads.
+    await new Promise<void>((resolve) => {
+      setTimeout(() => {
+        client.send('Host: a\r\n\r\n');
+        fixture.tick(sweepIntervalMs, t.mock.timers);
+        resolve();
+      }, 0);
+    });
+
     (await upstream.accept()).send(OK);
     assert.equal((await client.response()).status, 200);
   });

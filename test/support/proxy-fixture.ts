@@ -86,6 +86,12 @@ export class ProxyFixture<G extends Gate = FieldGate> implements AsyncDisposable
     this.proxy.sweep();
   }
 
+  /** Moves the clock and the timers of a test that has taken them over from the process. */
+  tick(ms: number, timers: { tick(ms: number): void }): void {
+    this.#clock.ms += ms;
+    timers.tick(ms);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const client of this.#clients) await client[Symbol.asyncDispose]();
     await this.proxy[Symbol.asyncDispose]();
