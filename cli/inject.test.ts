@@ -25,6 +25,7 @@ async function injectWith(
   let [out, err] = ['', ''];
   const options: InjectOptions = {
     ...{ filename: ['-'], image: 'weir:1', operator: 'https://weir:8443', operatorCa },
+    redirectImage: 'weir-redirect:1',
     ...{ mode: 'auto', serverVersion: '1.36', namespace: 'default', output: 'yaml', ...changes },
   };
   const code = await runInject(options, {
@@ -177,6 +178,20 @@ describe('weir inject', () => {
     assert.match(redirected.err, /injected, redirect/);
     assert.match(restricted.err, /injected, takeover.*\n {2}Bypassable: Service api /);
     assert.match(elsewhere.err, /injected, takeover/);
+  });
+
+  it('redirects no pod without an image that writes the rules', async () => {
+    const service =
+      'kind: Service\nmetadata: {name: api}\nspec: {selector: {app: api}, ports: [{port: 80, targetPort: 8080}]}\n';
+    const manifest = `${deployment('enabled')}---\n${service}`;
+    const without = { redirectImage: undefined };
+
+    const chosen = await inject(manifest, without);
+    const told = await inject(manifest, { ...without, mode: 'redirect' });
+
+    assert.match(chosen.err, /injected, takeover.*\n {2}Bypassable: Service api /);
+    assert.match(told.err, /not injected, NoRedirectImage: .*--redirect-image/);
+    assert.equal(told.code, 1);
   });
 
   it('ends with 1 when a pod that asked cannot be injected, and prints nothing that requires it', async () => {

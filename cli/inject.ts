@@ -18,7 +18,7 @@ export interface InjectOptions {
   /** Files, folders, or `-` for standard input. */
   readonly filename: readonly string[];
   readonly image: string;
-  readonly redirectImage?: string;
+  readonly redirectImage?: string | undefined;
   /** `https://HOST:PORT`. */
   readonly operator: string;
   /** File with the PEM texts of the CAs that sidecars trust. */
@@ -151,7 +151,7 @@ function print(manifests: readonly Manifest[], output: 'yaml' | 'json'): string 
 }
 
 async function configOf(options: InjectOptions, version: string): Promise<InjectionConfig> {
-  const { image, redirectImage = image, operator: operatorUrl, mode } = options;
+  const { image, redirectImage, operator: operatorUrl, mode } = options;
   const [, minor] = /^v?1\.([0-9]{1,3})(\..*)?$/.exec(options.serverVersion) ?? [];
   if (minor === undefined) throw wrong('--server-version', options.serverVersion, 'such as 1.36');
   if (!/^https:\/\/[^\s/]+$/.test(operatorUrl)) {

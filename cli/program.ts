@@ -131,7 +131,10 @@ function injectCommand(): Command {
     .requiredOption('--operator <URL>', 'where sidecars find the operator: https://HOST:PORT')
     .requiredOption('--operator-ca <FILE>', 'certificates that sidecars trust for it, as PEM')
     .requiredOption('--image <IMAGE>', 'image of the sidecar')
-    .option('--redirect-image <IMAGE>', 'image that writes redirect rules; absent = the sidecar')
+    .option(
+      '--redirect-image <IMAGE>',
+      'image that writes redirect rules; absent = no pod gets any',
+    )
     .addOption(
       new Option('--mode <MODE>', 'for pods that do not say')
         .choices(['auto', 'takeover', 'redirect'])
@@ -175,7 +178,8 @@ Exit code 1: a pod that asked could not be injected; where it is required nothin
 
 Examples:
   weir inject -f app.yaml --operator https://weir-operator.weir-system.svc:8443 \\
-    --operator-ca ca.crt --image weir.dev/sidecar:0.1.0 --server-version 1.36 \\
+    --operator-ca ca.crt --image weir.dev/sidecar:0.1.0 \\
+    --redirect-image weir.dev/redirect-init:0.1.0 --server-version 1.36 \\
     | kubectl apply -f -
   kustomize build . | weir inject -f - --all --mode takeover --server-version 1.36 \\
     --operator https://weir-operator.weir-system.svc:8443 --operator-ca ca.crt \\

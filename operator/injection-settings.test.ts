@@ -6,10 +6,13 @@ import { injectionConfigOf } from './injection-settings.ts';
 const FACTS = { version: '1.2.3', minor: 36, trust: 'PEM' };
 
 describe('what is injected', () => {
-  it('follows from the settings, one image for both containers unless told otherwise', () => {
+  it('follows from the settings, with images that are named each by itself', () => {
     const config = injectionConfigOf(parseOperatorConfig({ image: 'weir:2' }, {}), FACTS);
 
-    assert.deepEqual([config.image, config.redirectImage], ['weir:2', 'weir:2']);
+    assert.deepEqual(
+      [config.image, config.redirectImage],
+      ['weir:2', 'weir.dev/redirect-init:0.1.0'],
+    );
     assert.equal('imagePullPolicy' in config, false);
     assert.equal(config.operatorUrl, 'https://weir-operator.weir-system.svc:8443');
     assert.deepEqual([config.version, config.serverMinor, config.operatorCa], ['1.2.3', 36, 'PEM']);

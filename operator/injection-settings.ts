@@ -21,7 +21,7 @@ export function injectionConfigOf(
   return {
     version,
     image: config.image,
-    redirectImage: config.redirectImage ?? config.image,
+    redirectImage: config.redirectImage,
     ...(config.imagePullPolicy === undefined ? {} : { imagePullPolicy: config.imagePullPolicy }),
     imagePullSecrets: config.imagePullSecrets,
     operatorUrl: streamUrlOf(config),

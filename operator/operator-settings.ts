@@ -51,7 +51,7 @@ export interface OperatorConfig {
   readonly storeSecret: string | undefined;
   readonly deadline: number | undefined;
   readonly image: string;
-  readonly redirectImage: string | undefined;
+  readonly redirectImage: string;
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never' | undefined;
   readonly imagePullSecrets: readonly string[];
   readonly mode: 'auto' | 'takeover' | 'redirect';
@@ -201,8 +201,8 @@ const table: SettingsTable<OperatorConfig> = {
   },
   redirectImage: {
     placeholder: 'IMAGE',
-    summary: 'image that writes the redirect rules; absent = that of the sidecar',
-    written: undefined,
+    summary: 'image that writes the redirect rules; that of the sidecar has not what it takes',
+    written: 'weir.dev/redirect-init:0.1.0',
     parse: image,
     ...one,
   },

@@ -172,12 +172,13 @@ function sidecarPorts(plan: SidecarPlan): readonly ContainerPort[] {
 }
 
 /** The init container that writes the rules: a port of the app to the sidecar's, a probe's port to the app's. */
-export function redirectContainer({ spec, config, taken, moved }: SidecarPlan): Container {
+export function redirectContainer(plan: SidecarPlan, image: string): Container {
+  const { spec, config, taken, moved } = plan;
   const resources = redirectResources(spec);
   const forwards = new Map(taken.map(({ port, listen }) => [port, listen]));
   const container: Container & Plain = {
     name: inPod.redirectInit,
-    image: config.redirectImage,
+    image,
     ...(config.imagePullPolicy === undefined ? {} : { imagePullPolicy: config.imagePullPolicy }),
     // Every image of ours begins with `weir`, so that one image may serve for both containers.
     args: [

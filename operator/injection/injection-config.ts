@@ -17,8 +17,8 @@ export interface InjectionConfig {
   /** Of this product; goes into the status annotation. */
   readonly version: string;
   readonly image: string;
-  /** Holds the program that writes the redirect rules. */
-  readonly redirectImage: string;
+  /** Holds the program that writes the redirect rules; undefined = no pod is put into that mode. */
+  readonly redirectImage: string | undefined;
   readonly imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   /** Names of Secrets; they must exist in the namespaces of the pods. */
   readonly imagePullSecrets: readonly string[];

@@ -16,6 +16,7 @@ export const refusalReasons = [
   'UnnamedPort',
   'TooManyPorts',
   'PodSecurity',
+  'NoRedirectImage',
   'NativeUnsupported',
   'WouldNeverEnd',
   'NameTaken',

@@ -12,6 +12,8 @@ export interface Interception {
   readonly kind: 'interception';
   readonly mode: InterceptionMode;
   readonly isNative: boolean;
+  /** Of the container that writes the rules; undefined = the mode needs none. */
+  readonly redirectImage: string | undefined;
   readonly notes: readonly Note[];
 }
 
@@ -26,14 +28,14 @@ export interface InterceptionQuestion {
 /** Decides both, or says why neither can be. */
 export function decideInterception(question: InterceptionQuestion): Interception | Refused {
   const decided = decideMode(question);
-  const { pod, chosen, surroundings } = question;
-  const obstacle =
-    decided.mode === 'redirect' ? whyNotRedirect(surroundings) : whyNotTakeover(pod.spec, chosen);
+  const { pod, chosen, config } = question;
+  const isRedirect = decided.mode === 'redirect';
+  const obstacle = isRedirect ? whyNotRedirect(question) : whyNotTakeover(pod.spec, chosen);
   if (obstacle !== undefined) return obstacle;
   const native = decideNative(question, decided.mode);
-  return native.kind === 'refused'
-    ? native
-    : { ...decided, kind: 'interception', isNative: native.isNative };
+  if (native.kind === 'refused') return native;
+  const redirectImage = isRedirect ? config.redirectImage : undefined;
+  return { ...decided, kind: 'interception', isNative: native.isNative, redirectImage };
 }
 
 interface DecidedMode {
@@ -41,12 +43,13 @@ interface DecidedMode {
   readonly notes: readonly Note[];
 }
 
-function decideMode({ settings, surroundings, chosen }: InterceptionQuestion): DecidedMode {
+function decideMode(question: InterceptionQuestion): DecidedMode {
+  const { settings, surroundings, chosen } = question;
   if (settings.mode !== 'auto') return mode(settings.mode);
   // Replicas of one revision must not differ: half of them would be limited.
   if (surroundings.siblingMode !== undefined) return mode(surroundings.siblingMode);
   const around = surroundings.services.flatMap((service) => waysAround(service, chosen));
-  const mayRedirect = whyNotRedirect(surroundings) === undefined;
+  const mayRedirect = whyNotRedirect(question) === undefined;
   const isUnnamed = chosen.some(({ name }) => name === undefined);
   if (mayRedirect && (around.length > 0 || isUnnamed)) return mode('redirect');
   return mode(
@@ -81,7 +84,14 @@ function waysAround(
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 
 // Pod Security's `baseline` allows no NET_ADMIN; an unreadable level is taken as restricted by the API server.
-function whyNotRedirect({ namespace, namespaceLabels }: PodSurroundings): Refused | undefined {
+function whyNotRedirect({ config, surroundings }: InterceptionQuestion): Refused | undefined {
+  if (config.redirectImage === undefined) {
+    return refused(
+      'NoRedirectImage',
+      "redirect needs an image that writes its rules, which the sidecar's cannot: name one with --redirect-image, or set weir.dev/mode: takeover",
+    );
+  }
+  const { namespace, namespaceLabels } = surroundings;
   const level = namespaceLabels[ENFORCE_LABEL] ?? 'privileged';
   if (level === 'privileged') return undefined;
   return refused(

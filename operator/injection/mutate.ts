@@ -40,8 +40,9 @@ export function mutate(pod: Pod, config: InjectionConfig, surroundings: PodSurro
   const appProbes = probesOfSidecar(pod.spec, settings, chosen);
   const unserved = whyNotServed(appProbes);
   if (unserved !== undefined) return unserved;
-  const { mode, isNative, notes } = interception;
-  const injection = { pod, config, surroundings, settings, chosen, mode, isNative, appProbes };
+  const { mode, isNative, redirectImage, notes } = interception;
+  const decided = { mode, isNative, redirectImage };
+  const injection = { pod, config, surroundings, settings, chosen, ...decided, appProbes };
   return checked(pod, inject(injection, notes));
 }
 
@@ -129,14 +130,15 @@ interface Injection {
   readonly chosen: readonly ChosenPort[];
   readonly mode: 'takeover' | 'redirect';
   readonly isNative: boolean;
+  readonly redirectImage: string | undefined;
   readonly appProbes: readonly AppProbe[];
 }
 
 function inject(injection: Injection, notes: readonly Note[]): Injected {
-  const { pod, config, settings, surroundings, mode, isNative } = injection;
+  const { pod, config, settings, surroundings, mode, isNative, redirectImage } = injection;
   const plan = planSidecar(injection);
   const sidecar = sidecarContainer(plan);
-  const redirect = mode === 'redirect' ? [redirectContainer(plan)] : [];
+  const redirect = redirectImage === undefined ? [] : [redirectContainer(plan, redirectImage)];
   const volumes = injectedVolumes(settings);
   const status: InjectionStatus = {
     ...{ version: config.version, mode, native: isNative, ports: plan.taken },
