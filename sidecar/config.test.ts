@@ -206,6 +206,10 @@ describe('the configuration of weir run', () => {
     ['127.0.0.1:8080', '[::]:8080'],
     ['[::1]:8080', '[::]:8080'],
     ['localhost:8080', '[::]:8080'],
+    ['localhost:8080', '127.0.0.1:8080'],
+    ['LocalHost:8080', '[::1]:8080'],
+    ['127.0.0.1:8080', 'localhost:8080'],
+    ['localhost:8080', '0.0.0.0:8080'],
   ]) {
     it(`refuses to forward to itself: --upstream ${upstream} behind --listen ${listen}`, () => {
       const both = {
@@ -221,7 +225,7 @@ describe('the configuration of weir run', () => {
   }
 
   for (const [upstream, listen] of [
-    ['localhost:8080', '127.0.0.1:8080'],
+    ['[::1]:8080', '127.0.0.1:8080'],
     ['[::1]:8080', '0.0.0.0:8080'],
     ['10.0.0.1:8080', '[::]:8080'],
     ['127.0.0.1:8081', '127.0.0.1:8080'],

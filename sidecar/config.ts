@@ -95,16 +95,25 @@ function refuseLoop({ upstream, listen }: RunConfig): void {
     throw new WeirError('CONFIG_INVALID', {
       where: '--upstream',
       given: `${to.host}:${to.port}, where --listen takes requests`,
-      right: 'the address of the application, which is another one',
+      right: 'the address of the application, which is another one (127.0.0.1 is not ::1)',
     });
   }
 }
 
-// Of `localhost` nobody knows here which of two addresses it is.
+/** `localhost` may be either address, and the other one is tried where the first does not answer. */
 function reaches(host: string, listening: string): boolean {
-  const isIpv4Loopback = /^127\.\d+\.\d+\.\d+$/.test(host);
-  if (listening === '::') return isIpv4Loopback || ['::1', 'localhost', '::'].includes(host);
-  return host === listening || (listening === '0.0.0.0' && isIpv4Loopback);
+  return addressesOf(host).some((one) => {
+    if (listening === '::') return LOOPBACK.test(one) || one === '::';
+    if (listening === '0.0.0.0') return (LOOPBACK.test(one) && one !== '::1') || one === listening;
+    return addressesOf(listening).includes(one);
+  });
+}
+
+const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1)$/;
+
+function addressesOf(host: string): readonly string[] {
+  const lower = host.toLowerCase();
+  return lower === 'localhost' ? ['127.0.0.1', '::1'] : [lower];
 }
 
 function refuseWithoutStore({ redis, redisCa, redisCert, redisKey, operator }: RunConfig): void {

@@ -7,6 +7,7 @@ import { type AccessLine, AccessLog } from './proxy/access-log.ts';
 import type { ProxyCounters } from './proxy/proxy-counters.ts';
 import type { ProxyOptions } from './proxy/proxy-options.ts';
 import { openProxy, type Proxy, type ProxyDependencies } from './proxy/proxy.ts';
+import { UpstreamComplaints } from './proxy/upstream-complaints.ts';
 import { Address, Networks, readAddress } from './rules/address.ts';
 import type { RunConfig } from './run-config.ts';
 import { CertificateFiles } from './tls/certificate-files.ts';
@@ -43,17 +44,13 @@ export function openGates(
 export class Routes implements AsyncDisposable {
   readonly counters: ProxyCounters;
   readonly #proxies: readonly Proxy[];
+  /** Ends after the proxies. */
+  readonly #beside: AsyncDisposable;
 
-  readonly #certificate: AsyncDisposable | undefined;
-
-  private constructor(
-    proxies: readonly Proxy[],
-    counters: ProxyCounters,
-    certificate: AsyncDisposable | undefined,
-  ) {
+  private constructor(proxies: readonly Proxy[], counters: ProxyCounters, beside: AsyncDisposable) {
     this.#proxies = proxies;
     this.counters = counters;
-    this.#certificate = certificate;
+    this.#beside = beside;
   }
 
   /** `listens`: false = connections are handed in through `adopt`. Throws LISTEN_FAILED, CERTIFICATE_INVALID. */
@@ -63,11 +60,12 @@ export class Routes implements AsyncDisposable {
     { log, listens }: { readonly log: Log; readonly listens: boolean },
   ): Promise<Routes> {
     await using stack = new AsyncDisposableStack();
+    const beside = stack.use(new AsyncDisposableStack());
     const proxies: Proxy[] = [];
     const certificate = await openCertificate(config, log, (context) => {
       for (const proxy of proxies) proxy.renewTls(context);
     });
-    if (certificate !== undefined) stack.use(certificate);
+    if (certificate !== undefined) beside.use(certificate);
     for (const [i, { gate }] of gates.entries()) {
       const listen = listens ? config.listen[i] : undefined;
       const tls = certificate === undefined ? {} : { tls: certificate.context };
@@ -77,9 +75,10 @@ export class Routes implements AsyncDisposable {
     }
     const [first] = proxies;
     if (first === undefined) throw new RangeError('a sidecar without a route');
+    beside.use(complainOf(first.counters, config, log));
     // From here on they are the caller's.
     stack.move();
-    return new Routes(proxies, first.counters, certificate);
+    return new Routes(proxies, first.counters, beside);
   }
 
   /** Where requests are taken, port 0 resolved, in the order of --listen. */
@@ -102,8 +101,26 @@ export class Routes implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop(0);
-    await this.#certificate?.[Symbol.asyncDispose]();
+    await this.#beside[Symbol.asyncDispose]();
   }
+}
+
+/** How often the log is told of an application that fails, at most once a minute. */
+const LOOK_EVERY_MS = 1_000;
+
+function complainOf({ upstreamErrors }: ProxyCounters, config: RunConfig, log: Log): Disposable {
+  const upstream = config.upstream.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
+  const complaints = new UpstreamComplaints(upstreamErrors, (failures) => {
+    log.warn({ event: 'upstream', upstream, failures }, 'requests failed at the application');
+  });
+  const looking = setInterval(() => {
+    complaints.look(performance.now());
+  }, LOOK_EVERY_MS).unref();
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(looking);
+    },
+  };
 }
 
 /** Undefined without --tls-cert. Throws CERTIFICATE_INVALID. */

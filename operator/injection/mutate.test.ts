@@ -589,7 +589,7 @@ describe('refusals', () => {
       'weir.dev/log-level': ['trace'],
       'weir.dev/workers': ['-1', '17', 'two'],
       'weir.dev/tls-secret': ['', 'shop/api-tls', 'API', '.api', 'x'.repeat(254)],
-      'weir.dev/tls-client-ca': ['', '..', '..ca', 'certs/ca.crt', 'x'.repeat(254)],
+      'weir.dev/tls-client-ca': ['', '..', '..ca', 'tls.key', 'certs/ca.crt', 'x'.repeat(254)],
       'weir.dev/cpu-request': ['0', '1e3', '-1', '100Mi'],
       'weir.dev/cpu-limit': ['fast'],
       'weir.dev/memory-request': ['64MiB', '0'],

@@ -137,7 +137,8 @@ export const annotationRules: Rules = {
   tlsClientCa: {
     values: 'the key of that Secret whose CAs sign the certificates of clients, such as `ca.crt`',
     fallback: 'none: clients show no certificate',
-    parse: matching(/^(?!\.\.?$|\.\.)[-._a-zA-Z0-9]{1,253}$/),
+    // The private key beside it is the likely slip of the pen, and no certificate.
+    parse: matching(/^(?!\.\.?$|\.\.|tls\.key$)[-._a-zA-Z0-9]{1,253}$/),
   },
   cpuRequest: cpu('what the operator was given'),
   cpuLimit: cpu('none, unless a container of the app has one'),

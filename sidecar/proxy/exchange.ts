@@ -203,7 +203,8 @@ export class Exchange {
       this.#send(this.#pool.open(), undefined);
       this.#client.resume();
     } else {
-      this.#client.close(upstreamFailureAnswer(kind));
+      const answer = upstreamFailureAnswer(kind);
+      this.#client.close(upstream.saidHttp2 ? ownAnswers['upstream-http2-alone'] : answer);
     }
   }
 

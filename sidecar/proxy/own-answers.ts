@@ -16,6 +16,7 @@ export type OwnAnswerKind =
   | 'upstream-closed'
   | 'upstream-closed-unheard'
   | 'upstream-connect'
+  | 'upstream-http2-alone'
   | 'upstream-not-http2'
   | 'upstream-takes-nothing'
   | 'upstream-timeout';
@@ -38,6 +39,11 @@ export const ownAnswers: Readonly<Record<OwnAnswerKind, Answer>> = {
     'The application closed the connection before it said anything in HTTP/2.',
   ),
   'upstream-connect': answer(503, 'Service Unavailable', 'The application cannot be reached.'),
+  'upstream-http2-alone': answer(
+    502,
+    'Bad Gateway',
+    'The application speaks HTTP/2, and was asked in HTTP/1.1.',
+  ),
   'upstream-not-http2': answer(502, 'Bad Gateway', 'The application does not speak HTTP/2.'),
   'upstream-takes-nothing': answer(
     503,

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { KEEP_ALIVE, TRANSFER_ENCODING } from '../http1/field-kind.ts';
 import { MessageBody } from '../http1/message-body.ts';
 import { ResponseHead } from '../http1/response-head.ts';
+import { SETTINGS } from '../http2/frame.ts';
 import type { Exchange } from './exchange.ts';
 import { forwardedInterimHead, mayNotSpeakOfBody } from './forwarded-head.ts';
 import type { ProxyContext } from './proxy-context.ts';
@@ -99,6 +100,12 @@ export class UpstreamConnection implements SocketEvents {
     }
     this.#context.counters.faults += 1;
     this.#context.onFault(error);
+  }
+
+  /** Whether it began with SETTINGS, as servers of HTTP/2 do, instead of a response. */
+  get saidHttp2(): boolean {
+    const { text } = this.head;
+    return text.startsWith('\0\0') && text.charCodeAt(3) === SETTINGS;
   }
 
   // The buffer is overwritten by the next read: what a tunnel keeps must be copied; a body is when it is written.

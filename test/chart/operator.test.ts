@@ -69,7 +69,7 @@ describe('the settings of the operator', () => {
     });
     assert.deepEqual(
       [image, redirectImage, storeSecret],
-      ['weir.dev/sidecar:0.1.0', undefined, undefined],
+      ['weir.dev/sidecar:0.1.0', 'weir.dev/redirect-init:0.1.0', undefined],
     );
   });
 

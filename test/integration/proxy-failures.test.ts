@@ -170,6 +170,27 @@ describe('an application that fails before its response', () => {
   });
 });
 
+describe('an application of HTTP/2 that is asked in HTTP/1.1', () => {
+  for (const then of ['close', 'go on'] as const) {
+    it(`is said to be one, though its first frame is not the end of it: ${then}`, async () => {
+      await using upstream = await ScriptedUpstream.open();
+      await using fixture = await ProxyFixture.open(upstream);
+      const client = await fixture.connect();
+      client.send(get('/'));
+      const application = await upstream.accept();
+      // SETTINGS with one of them, as servers begin with; then what they say of a preface that is none.
+      application.send('\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64');
+      if (then === 'close') application.end();
+      else application.send('\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01\r\n');
+
+      const { status, body } = await client.response();
+
+      assert.equal(status, 502);
+      assert.match(body, /The application speaks HTTP\/2, and was asked in HTTP\/1\.1\./);
+    });
+  }
+});
+
 describe('an application that fails after its head', () => {
   const starts: Readonly<Record<string, string>> = {
     'a length': 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf',

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseList } from 'structured-headers';
 import { eventually, openRedisServer } from '../support/redis.ts';
 import { PolicyFolder, runWeir, SidecarProcess } from '../support/sidecar.ts';
-import { AnsweringUpstream } from '../support/upstream.ts';
+import { AnsweringUpstream, closedPort } from '../support/upstream.ts';
 
 interface PolicyShape {
   readonly name?: string;
@@ -198,6 +198,23 @@ describe('the access log', () => {
       ['GET', '/v1/items', 429],
     ]);
     assert.equal(JSON.stringify(sidecar.log).includes('alice'), false);
+  });
+});
+
+describe('an application that cannot be reached', () => {
+  it('is named in the log, once for many requests', async () => {
+    const upstreamPort = await closedPort();
+    await using sidecar = await SidecarProcess.open({
+      ...{ files: { 'api.yaml': policy() }, upstreamPort },
+    });
+
+    assert.deepEqual(await statuses(sidecar, 'a', 2), [503, 503]);
+
+    await eventually('it is said', () => Promise.resolve(sidecar.events('upstream').length > 0));
+    const [line] = sidecar.events('upstream');
+    assert.equal(line?.level, 'warn');
+    assert.equal(line['upstream'], `127.0.0.1:${upstreamPort}`);
+    assert.deepEqual(Object.keys(line['failures'] as object), ['connect']);
   });
 });
 
