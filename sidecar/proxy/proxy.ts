@@ -221,6 +221,7 @@ class ListeningProxy implements Proxy {
       else if (connection.deadlineMs <= context.sweptMs) endOverdue(connection);
       else sweepOne(connection);
     }
+    if (context.stopping) this.#checkStopped();
   }
 
   #renewDate(): void {
@@ -258,8 +259,15 @@ class ListeningProxy implements Proxy {
     this.#checkStopped();
   }
 
+  // Behind a handshake comes a request, for which a connection without TLS would be left open for `quietMs` as well.
+  #awaitsHandshakes(): boolean {
+    if (this.#tls === undefined || this.#tls.pending === 0) return false;
+    return this.#context.now() < Math.min(this.#cutAtMs, this.#lastAcceptMs + 2 * quietMs);
+  }
+
   #checkStopped(): void {
     if (this.#connections.size > 0 || this.#server.listening) return;
+    if (this.#awaitsHandshakes()) return;
     clearInterval(this.#timer);
     this.#tls?.close();
     this.#stopped.resolve(undefined);

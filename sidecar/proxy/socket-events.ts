@@ -28,6 +28,8 @@ export function listenTo(socket: Socket, owner: SocketEvents): void {
   });
   contain(socket, owner, 'error', () => {
     owner.onGone('reset');
+    // Of TLS, a record that cannot be read is an error that leaves the socket open.
+    socket.destroy();
   });
   contain(socket, owner, 'close', () => {
     owner.onGone('closed');

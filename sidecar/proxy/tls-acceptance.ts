@@ -32,6 +32,8 @@ export class TlsAcceptance {
     });
     this.#server.on('secureConnection', (socket) => {
       this.#pending -= 1;
+      // From here on it may wait for an answer.
+      socket.allowHalfOpen = true;
       onSecure(socket);
     });
     // Also of a client that has gone, or took too long.
@@ -49,6 +51,8 @@ export class TlsAcceptance {
 
   accept(socket: Socket): void {
     this.#pending += 1;
+    // A client that has sent its last byte in the middle of a handshake has gone: its place is somebody else's.
+    socket.allowHalfOpen = false;
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
     this.#server.emit('connection', socket);

@@ -1,8 +1,9 @@
 // A sidecar that serves its clients over TLS: both versions of HTTP by ALPN, certificates of clients, and renewal.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { constants } from 'node:http2';
+import { connect as connectTcp } from 'node:net';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
@@ -12,6 +13,7 @@ import { CertificateFiles } from '../../sidecar/tls/certificate-files.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { framesIn, uint32 } from '../support/http2-frames.ts';
 import { Http2Client, Http2Upstream } from '../support/http2.ts';
+import { ProxyFixture } from '../support/proxy-fixture.ts';
 import { eventually } from '../support/redis.ts';
 import { SidecarProcess } from '../support/sidecar.ts';
 import { AnsweringUpstream } from '../support/upstream.ts';
@@ -51,6 +53,10 @@ async function ask(
   socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
   await once(socket, 'close');
   return { text, serial };
+}
+
+async function descriptorsOf(sidecar: SidecarProcess): Promise<number> {
+  return (await readdir(`/proc/${sidecar.pid}/fd`)).length;
 }
 
 async function copyPair(from: Certificates, to: Certificates): Promise<void> {
@@ -218,12 +224,81 @@ describe('a listener with a certificate', () => {
     assert.equal((await first.ask({ ':path': '/' })).status, 200);
   });
 
+  it('lets go of a connection whose TLS breaks after the handshake', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using sidecar = await open(certificates, upstream.port);
+    const { ca } = certificates;
+    await ask(sidecar.port, certificates);
+    const before = await descriptorsOf(sidecar);
+
+    for (let i = 0; i < 20; i += 1) {
+      const raw = connectTcp(sidecar.port, '127.0.0.1');
+      const secure = connect({ socket: raw, ca, host: '127.0.0.1' });
+      secure.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+      await once(secure, 'data');
+      const gone = new Promise((resolve) => secure.once('error', resolve));
+      raw.write(Buffer.alloc(100, 9));
+      await gone;
+      raw.end();
+    }
+
+    await eventually(
+      'their descriptors are closed',
+      async () => (await descriptorsOf(sidecar)) <= before,
+    );
+  });
+
+  it('keeps no place for a client that leaves in the middle of the handshake', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    const flags = ['--max-connections', '3', '--header-timeout', '1h'];
+    await using sidecar = await open(certificates, upstream.port, flags);
+
+    for (let i = 0; i < 80; i += 1) {
+      const client = connectTcp(sidecar.port, '127.0.0.1').on('error', () => undefined);
+      await once(client, 'connect');
+      client.end();
+    }
+
+    await eventually('another one is served', async () => {
+      const { text } = await ask(sidecar.port, certificates).catch(() => ({ text: '' }));
+      return text.startsWith('HTTP/1.1 200');
+    });
+  });
+
+  it('that is closing waits for handshakes that have begun', async () => {
+    await using certificates = await makeCertificates();
+    await using upstream = await AnsweringUpstream.open(OK);
+    const read = (name: string): Promise<string> =>
+      readFile(path.join(certificates.folder, name), 'utf8');
+    const tls = { cert: await read('server.crt'), key: await read('server.key') };
+    await using fixture = await ProxyFixture.open(upstream, { tls });
+    const { port } = fixture.proxy.address;
+    const raw = connectTcp(port, '127.0.0.1');
+    await eventually('it has come', () =>
+      Promise.resolve(fixture.proxy.counters.connectionsTotal === 1),
+    );
+
+    const stopped = fixture.proxy.stop(30_000);
+    fixture.advance(1_500);
+    const secure = connect({ socket: raw, ca: certificates.ca, host: '127.0.0.1' });
+    await once(secure, 'secureConnect');
+    secure.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    const [answer] = (await once(secure, 'data')) as [Buffer];
+    secure.end();
+
+    assert.match(answer.toString('latin1'), /^HTTP\/1.1 200 /);
+    await stopped;
+  });
+
   it('agrees on TLS once in a connection', async () => {
     await using certificates = await makeCertificates();
     await using upstream = await AnsweringUpstream.open(OK);
     await using sidecar = await open(certificates, upstream.port);
     const { ca } = certificates;
     const options = { host: '127.0.0.1', port: sidecar.port, ca, maxVersion: 'TLSv1.2' } as const;
+    const before = await descriptorsOf(sidecar);
     const socket = connect(options);
     await once(socket, 'secureConnect');
 
@@ -233,7 +308,9 @@ describe('a listener with a certificate', () => {
     assert.match((await failed)[0].message, /no renegotiation/);
     await eventually(
       'the connection has gone',
-      async () => (await sidecar.metric('weir_connections')) === 0,
+      async () =>
+        (await sidecar.metric('weir_connections')) === 0 &&
+        (await descriptorsOf(sidecar)) <= before,
     );
   });
 
