@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { type Certificates, makeCertificates } from '../test/support/certificates.ts';
-import { checkPair, validityOf } from './certificate.ts';
+import { checkAuthorities, checkPair, validityOf } from './certificate.ts';
 import { WeirError } from './errors.ts';
 
 const DAY_MS = 86_400_000;
@@ -23,6 +23,43 @@ function problemOf(action: () => void): unknown {
   }
   return undefined;
 }
+
+describe('certificates of authorities', () => {
+  it('are taken as a whole, with what people write between them', async () => {
+    await using one = await makeCertificates();
+    await using other = await makeCertificates();
+    const text = `# one\r\n${one.ca}\n\n# other - the next one\n${other.ca}`;
+
+    assert.equal(
+      problemOf(() => {
+        checkAuthorities(text, 'tls.crt');
+      }),
+      undefined,
+    );
+  });
+
+  for (const [claim, spoil, problem] of [
+    ['holds none', () => 'nothing', /^it holds no certificate/],
+    ['breaks off in the second', (a: string, b: string) => a + b.slice(0, 200), /breaks off/],
+    [
+      'has a second one that is none',
+      (a: string, b: string) => a + b.replace('MII', 'MIX'),
+      /no certificate/,
+    ],
+    ['begins another before one ends', (a: string, b: string) => a.slice(0, 200) + b, /breaks off/],
+  ] as const) {
+    it(`are refused in a text that ${claim}`, async () => {
+      await using one = await makeCertificates();
+      await using other = await makeCertificates();
+
+      const said = problemOf(() => {
+        checkAuthorities(spoil(one.ca, other.ca), 'tls.crt');
+      });
+
+      assert.match(String(said), problem);
+    });
+  }
+});
 
 describe('a certificate and its key', () => {
   it('serve together from its beginning to its end', async () => {

@@ -14,6 +14,23 @@ export function validityOf(pem: string, what: string): Validity {
   return { notBeforeMs: validFromDate.getTime(), notAfterMs: validToDate.getTime() };
 }
 
+const BEGIN = '-----BEGIN CERTIFICATE-----';
+const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/**
+ * Throws CERTIFICATE_INVALID unless every certificate of the text can be read, and there is one. OpenSSL leaves out what
+ * follows one that cannot be: half of a bundle would be in force, and nobody told.
+ */
+export function checkAuthorities(pem: string, what: string): void {
+  const blocks = pem.match(BLOCK) ?? [];
+  const begun = pem.split(BEGIN).length - 1;
+  if (blocks.length === 0 || blocks.length !== begun) {
+    const problem = begun === 0 ? 'it holds no certificate' : 'a certificate in it breaks off';
+    throw invalid(what, `${problem}: CA certificates in PEM form are wanted`);
+  }
+  for (const block of blocks) parseCertificate(block, what);
+}
+
 interface Pair {
   readonly cert: string;
   readonly key: string;

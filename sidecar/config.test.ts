@@ -210,6 +210,14 @@ describe('the configuration of weir run', () => {
     ['LocalHost:8080', '[::1]:8080'],
     ['127.0.0.1:8080', 'localhost:8080'],
     ['localhost:8080', '0.0.0.0:8080'],
+    ['localhost.:8080', 'LOCALHOST:8080'],
+    ['0.0.0.0:8080', '127.0.0.1:8080'],
+    ['[::]:8080', '[::1]:8080'],
+    ['0.0.0.0:8080', '[::]:8080'],
+    ['[::ffff:127.0.0.1]:8080', '[::]:8080'],
+    ['[0:0:0:0:0:0:0:1]:8080', '[::1]:8080'],
+    ['127.0.0.1:8080', '[::0]:8080'],
+    ['api.test:8080', 'API.test:8080'],
   ]) {
     it(`refuses to forward to itself: --upstream ${upstream} behind --listen ${listen}`, () => {
       const both = {
@@ -229,6 +237,9 @@ describe('the configuration of weir run', () => {
     ['[::1]:8080', '0.0.0.0:8080'],
     ['10.0.0.1:8080', '[::]:8080'],
     ['127.0.0.1:8081', '127.0.0.1:8080'],
+    ['127.0.0.2:8080', '127.0.0.1:8080'],
+    ['0.0.0.0:8080', '[::1]:8080'],
+    ['api.test:8080', '[::]:8080'],
   ]) {
     it(`takes what may be another application: --upstream ${upstream} behind --listen ${listen}`, () => {
       const both = { upstream: `${upstream}`, listen: `${listen}` };

@@ -8,6 +8,7 @@ import {
   type Environment,
   type GivenFlags,
 } from '../contract/settings-reading.ts';
+import { reaches } from './forwarding-loop.ts';
 import type { RunConfig } from './run-config.ts';
 import { settings } from './run-settings.ts';
 
@@ -98,22 +99,6 @@ function refuseLoop({ upstream, listen }: RunConfig): void {
       right: 'the address of the application, which is another one (127.0.0.1 is not ::1)',
     });
   }
-}
-
-/** `localhost` may be either address, and the other one is tried where the first does not answer. */
-function reaches(host: string, listening: string): boolean {
-  return addressesOf(host).some((one) => {
-    if (listening === '::') return LOOPBACK.test(one) || one === '::';
-    if (listening === '0.0.0.0') return (LOOPBACK.test(one) && one !== '::1') || one === listening;
-    return addressesOf(listening).includes(one);
-  });
-}
-
-const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1)$/;
-
-function addressesOf(host: string): readonly string[] {
-  const lower = host.toLowerCase();
-  return lower === 'localhost' ? ['127.0.0.1', '::1'] : [lower];
 }
 
 function refuseWithoutStore({ redis, redisCa, redisCert, redisKey, operator }: RunConfig): void {

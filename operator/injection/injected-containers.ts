@@ -110,7 +110,7 @@ function environment(plan: SidecarPlan): readonly Variable[] {
     ...(settings.workers === 0
       ? {}
       : { WEIR_WORKERS: String(settings.workers), WEIR_SUPERVISE: 'true' }),
-    ...tlsVariables(settings, listeners),
+    ...tlsVariables(plan, listeners),
     ...(plan.appProbes.length === 0 ? {} : { WEIR_APP_PROBES: encodeAppProbes(plan.appProbes) }),
     // A duration is at least a second; the kubelet ends the process when the pod's own time is over.
     WEIR_GRACE: `${Math.min(Math.max(1, grace), GRACE_SECONDS_MAX)}s`,
@@ -127,22 +127,28 @@ function environment(plan: SidecarPlan): readonly Variable[] {
 const TLS_FILES = { cert: 'tls.crt', key: 'tls.key', clientCa: 'client-ca.crt' } as const;
 
 function tlsVariables(
-  { tlsSecret, tlsClientCa }: PodSettings,
+  plan: SidecarPlan,
   listeners: readonly TakenPort[],
 ): Readonly<Record<string, string>> {
+  const { taken, settings } = plan;
+  const { tlsSecret, tlsClientCa } = settings;
   if (tlsSecret === undefined) return {};
   const { cert, key, clientCa } = TLS_FILES;
   return {
     WEIR_TLS_CERT: `${inPod.tlsPath}/${cert}`,
     WEIR_TLS_KEY: `${inPod.tlsPath}/${key}`,
     ...(tlsClientCa === undefined ? {} : { WEIR_TLS_CLIENT_CA: `${inPod.tlsPath}/${clientCa}` }),
-    WEIR_UPSTREAM_PROTOCOL: listeners.map(({ name }) => protocolOf(name)).join(','),
+    WEIR_UPSTREAM_PROTOCOL: listeners.map(({ listen }) => protocolOf(taken, listen)).join(','),
   };
 }
 
-// Others may speak HTTP/2 too; who offers nothing else gets it from them. gRPC-Web is mostly HTTP/1.1.
-function protocolOf(portName = ''): 'h2' | 'auto' {
-  return /^(h2c|grpc(?!-web))/.test(portName) ? 'h2' : 'auto';
+/** Of which HTTP/2 alone is spoken, by its name; gRPC-Web is mostly HTTP/1.1. */
+const HTTP2_PORT = /^(h2c|http2|grpc)(-|$)(?!web)/;
+
+// A port that speaks both may have two names. Others may speak HTTP/2 too; who offers nothing else gets it from them.
+function protocolOf(taken: readonly TakenPort[], listen: number): 'h2' | 'auto' {
+  const names = taken.filter((one) => one.listen === listen).map(({ name = '' }) => name);
+  return names.every((name) => HTTP2_PORT.test(name)) ? 'h2' : 'auto';
 }
 
 /** One for each of the sidecar's ports. */

@@ -31,6 +31,8 @@ export function mutate(pod: Pod, config: InjectionConfig, surroundings: PodSurro
   const read = readSettings(pod.metadata.annotations ?? {}, config);
   if (read.kind === 'invalid') return refused('InvalidAnnotation', read.problem);
   const { settings } = read;
+  const clash = whyTaken(pod.spec, settings);
+  if (clash !== undefined) return clash;
   const ports = choosePorts(pod.spec, settings);
   if (ports.kind === 'refused') return ports;
   const { ports: chosen } = ports;
@@ -104,23 +106,24 @@ function whyImpossible({ spec }: Pod): Refused | undefined {
   if (spec.os !== undefined && spec.os.name !== 'linux') {
     return refused('UnsupportedOS', `spec.os.name is ${spec.os.name}: the sidecar runs on linux`);
   }
-  const taken = [
-    ...allContainers(spec).map(({ name }) => name),
-    ...(spec.volumes ?? []).map(({ name }) => name),
-  ].find((name) => OWN_NAMES.has(name));
-  if (taken !== undefined) {
-    return refused(
-      'NameTaken',
-      `the pod already has a container or volume named ${taken}, which is the sidecar's: rename it, or remove what was copied from an injected pod`,
-    );
-  }
   return whyUnresolved(spec);
 }
 
 const OWN_NAMES: ReadonlySet<string> = new Set([
-  ...[inPod.sidecar, inPod.redirectInit],
-  ...[inPod.identityVolume, inPod.cacheVolume, inPod.tlsVolume],
+  ...[inPod.sidecar, inPod.redirectInit, inPod.identityVolume, inPod.cacheVolume],
 ]);
+
+function whyTaken(spec: PodSpec, { tlsSecret }: PodSettings): Refused | undefined {
+  const volumes = (spec.volumes ?? []).map(({ name }) => name);
+  const names = [...allContainers(spec).map(({ name }) => name), ...volumes];
+  const isOfTls = tlsSecret !== undefined && volumes.includes(inPod.tlsVolume);
+  const taken = isOfTls ? inPod.tlsVolume : names.find((name) => OWN_NAMES.has(name));
+  if (taken === undefined) return undefined;
+  return refused(
+    'NameTaken',
+    `the pod already has a container or volume named ${taken}, which is the sidecar's: rename it, or remove what was copied from an injected pod`,
+  );
+}
 
 interface Injection {
   readonly pod: Pod;

@@ -27,8 +27,11 @@ function tlsVariablesOf(outcome: Outcome): readonly { readonly name: string }[] 
 }
 
 function protocolsOf(outcome: Outcome): readonly unknown[] {
-  const [environment] = fieldsOf(outcome, 'env') as [readonly { name: string; value?: unknown }[]];
-  return environment
+  const environments = fieldsOf(outcome, 'env') as readonly (
+    { name: string; value?: unknown }[] | undefined
+  )[];
+  return environments
+    .flatMap((environment) => environment ?? [])
     .filter(({ name }) => name === 'WEIR_UPSTREAM_PROTOCOL')
     .map(({ value }) => value);
 }
@@ -117,6 +120,8 @@ describe('TLS for the clients of a pod', () => {
     ['grpc', 'h2'],
     ['grpc-api', 'h2'],
     ['grpc-web', 'auto'],
+    ['http2', 'h2'],
+    ['grpcweb', 'auto'],
   ]) {
     it(`offers clients of a port named ${name}: ${protocol}`, () => {
       const ports = [{ name, containerPort: 8080 }];
@@ -141,6 +146,34 @@ describe('TLS for the clients of a pod', () => {
 
     assert.deepEqual(tlsVariablesOf(outcome), []);
     assert.doesNotMatch(JSON.stringify(outcome), /weir-tls/);
+  });
+
+  it('offers both versions on a port that has a name of each', () => {
+    const two = (...names: readonly string[]): Outcome => {
+      const ports = names.map((name) => ({ name, containerPort: 8080 }));
+      const annotations = { 'weir.dev/tls-secret': 'api-tls', 'weir.dev/mode': 'redirect' };
+      return mutate(
+        simplePod({ annotations, container: { ports } }),
+        injectionConfig(),
+        surroundings(),
+      );
+    };
+
+    assert.deepEqual(
+      [two('http', 'grpc'), two('grpc', 'http'), two('grpc', 'grpc-api')].flatMap(protocolsOf),
+      ['auto', 'auto', 'h2'],
+    );
+  });
+
+  it('needs the name of its volume, of a pod that asks for it alone', () => {
+    const spec = { volumes: [{ name: 'weir-tls', emptyDir: {} }] };
+    const outcomeOf = (annotations: Annotations): Outcome =>
+      mutate(simplePod({ annotations, spec }), injectionConfig(), surroundings());
+
+    const asking = outcomeOf({ 'weir.dev/tls-secret': 'api-tls' });
+
+    assert.equal(outcomeOf({}).kind, 'injected');
+    assert.equal(asking.kind === 'refused' && asking.reason, 'NameTaken');
   });
 
   it('is refused where clients are to show certificates and there is none to show them', () => {

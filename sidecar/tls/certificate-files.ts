@@ -2,7 +2,7 @@
 // A new pair is taken on within seconds and without a restart; one that is not in order leaves the last good one in force.
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { checkPair, invalid, validityOf } from '../../contract/certificate.ts';
+import { checkAuthorities, checkPair, invalid, validityOf } from '../../contract/certificate.ts';
 import { WeirError } from '../../contract/errors.ts';
 
 /** Renewals come hours before an end, and the kubelet takes up to a minute: two seconds more are nothing. */
@@ -134,7 +134,7 @@ function judge(
   nowMs: number,
 ): number {
   checkPair(context, { cert, key: paths.key }, nowMs);
-  if (clientCa !== undefined) validityOf(String(context.ca), clientCa);
+  if (clientCa !== undefined) checkAuthorities(String(context.ca), clientCa);
   try {
     createSecureContext(context);
   } catch (cause) {
