@@ -11,6 +11,7 @@ import { UpstreamComplaints } from './proxy/upstream-complaints.ts';
 import { Address, Networks, readAddress } from './rules/address.ts';
 import type { RunConfig } from './run-config.ts';
 import { CertificateFiles } from './tls/certificate-files.ts';
+import type { CertificateTexts } from './tls/certificate-files.ts';
 import type { HostPort } from '../contract/setting.ts';
 import { systemClock } from './store/clock.ts';
 import type { Limiter } from './store/limiter.ts';
@@ -41,6 +42,19 @@ export function openGates(
   return gates;
 }
 
+export interface RoutesOptions {
+  readonly log: Log;
+  /** False = connections are handed in through `adopt`. */
+  readonly listens: boolean;
+  /** Of a process that follows another one and will be followed. */
+  readonly certificate?: CertificateHandover | undefined;
+}
+
+export interface CertificateHandover {
+  readonly inherited: CertificateTexts | undefined;
+  readonly onInForce: (texts: CertificateTexts) => void;
+}
+
 export class Routes implements AsyncDisposable {
   readonly counters: ProxyCounters;
   readonly #proxies: readonly Proxy[];
@@ -53,18 +67,19 @@ export class Routes implements AsyncDisposable {
     this.#beside = beside;
   }
 
-  /** `listens`: false = connections are handed in through `adopt`. Throws LISTEN_FAILED, CERTIFICATE_INVALID. */
+  /** Throws LISTEN_FAILED, CERTIFICATE_INVALID. */
   static async open(
     config: RunConfig,
     gates: readonly GuardedPort[],
-    { log, listens }: { readonly log: Log; readonly listens: boolean },
+    { log, listens, certificate: handover }: RoutesOptions,
   ): Promise<Routes> {
     await using stack = new AsyncDisposableStack();
     const beside = stack.use(new AsyncDisposableStack());
     const proxies: Proxy[] = [];
-    const certificate = await openCertificate(config, log, (context) => {
+    const renew = (context: SecureContextOptions): void => {
       for (const proxy of proxies) proxy.renewTls(context);
-    });
+    };
+    const certificate = await openCertificate(config, { log, renew, handover });
     if (certificate !== undefined) beside.use(certificate);
     for (const [i, { gate }] of gates.entries()) {
       const listen = listens ? config.listen[i] : undefined;
@@ -123,16 +138,22 @@ function complainOf({ upstreamErrors }: ProxyCounters, config: RunConfig, log: L
   };
 }
 
+interface CertificateUse {
+  readonly log: Log;
+  readonly renew: (context: SecureContextOptions) => void;
+  readonly handover: CertificateHandover | undefined;
+}
+
 /** Undefined without --tls-cert. Throws CERTIFICATE_INVALID. */
 async function openCertificate(
   { tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: RunConfig,
-  log: Log,
-  renew: (context: SecureContextOptions) => void,
+  { log, renew, handover }: CertificateUse,
 ): Promise<CertificateFiles | undefined> {
   if (cert === undefined || key === undefined) return undefined;
   return CertificateFiles.open(
     { cert, key, clientCa },
     {
+      onInForce: handover?.onInForce,
       onRenewed(context, notAfterMs) {
         renew(context);
         const notAfter = new Date(notAfterMs).toISOString();
@@ -142,7 +163,7 @@ async function openCertificate(
         log.error({ event: 'certificate', err: error }, 'the certificate stays as it is');
       },
     },
-    () => Date.now(),
+    { wallClock: () => Date.now(), inherited: handover?.inherited },
   );
 }
 

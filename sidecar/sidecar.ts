@@ -10,6 +10,7 @@ import { sidecarMetrics } from './metrics.ts';
 import { BundleSwitch } from './policy/bundle-switch.ts';
 import { newRuleCounters } from './rules/rule-counters.ts';
 import { openGates, Routes } from './routes.ts';
+import type { RoutesOptions } from './routes.ts';
 import type { RunConfig } from './run-config.ts';
 import { Limiter } from './store/limiter.ts';
 import type { BreakerTransition } from './store/node-breakers.ts';
@@ -33,6 +34,7 @@ export interface SidecarParts {
   readonly openPolicies: (target: PolicyTarget) => Promise<AsyncDisposable>;
   /** False = connections are handed in through `routes`. */
   readonly listens: boolean;
+  readonly certificate?: RoutesOptions['certificate'];
 }
 
 export interface Sidecar extends AsyncDisposable {

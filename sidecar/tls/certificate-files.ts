@@ -17,11 +17,27 @@ export interface CertificatePaths {
   readonly clientCa: string | undefined;
 }
 
+/** What the files held, as PEM texts; plain data. */
+export interface CertificateTexts {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa: string | undefined;
+}
+
 export interface CertificateEvents {
   /** Another pair is in force. */
   readonly onRenewed: (context: SecureContextOptions, notAfterMs: number) => void;
+  /** These are in force: the first ones, and each that follows. */
+  readonly onInForce?: ((texts: CertificateTexts) => void) | undefined;
   /** What the files hold now is not used. Told once for each content. */
   readonly onRefused: (error: unknown) => void;
+}
+
+export interface CertificateOptions {
+  /** Milliseconds since the epoch. */
+  readonly wallClock: () => number;
+  /** What was in force before this process started: it stands in for files that are not in order. */
+  readonly inherited?: CertificateTexts | undefined;
 }
 
 export class CertificateFiles implements AsyncDisposable {
@@ -48,15 +64,16 @@ export class CertificateFiles implements AsyncDisposable {
     this.#context = first.context;
   }
 
-  /** Reads the files, and again every two seconds. Throws CERTIFICATE_INVALID naming the file. */
+  /** Reads the files, and again every two seconds. Throws CERTIFICATE_INVALID naming the file, if nothing was inherited. */
   static async open(
     paths: CertificatePaths,
     events: CertificateEvents,
-    wallClock: () => number,
+    { wallClock, inherited }: CertificateOptions,
   ): Promise<CertificateFiles> {
-    const first = await readAll(paths);
-    judge(paths, first, wallClock());
+    const { first, fault } = await readFirst(paths, wallClock(), inherited);
     const files = new CertificateFiles(paths, events, { first, wallClock });
+    if (fault !== undefined) files.#refuse(fault);
+    events.onInForce?.(first.texts);
     files.#looking = setInterval(() => {
       files.#look = files.#look.then(() => files.look());
     }, LOOK_EVERY_MS).unref();
@@ -81,6 +98,7 @@ export class CertificateFiles implements AsyncDisposable {
       this.#text = contents.text;
       this.#context = contents.context;
       this.#refused = '';
+      this.#events.onInForce?.(contents.texts);
       this.#events.onRenewed(contents.context, notAfterMs);
     } catch (error) {
       this.#refuse(error);
@@ -101,20 +119,49 @@ export class CertificateFiles implements AsyncDisposable {
   }
 }
 
+interface First {
+  readonly first: Contents;
+  /** Why it is not what the files hold. */
+  readonly fault?: unknown;
+}
+
+async function readFirst(
+  paths: CertificatePaths,
+  nowMs: number,
+  inherited: CertificateTexts | undefined,
+): Promise<First> {
+  try {
+    const first = await readAll(paths);
+    judge(paths, first, nowMs);
+    return { first };
+  } catch (fault) {
+    if (inherited === undefined) throw fault;
+    return { first: contentsOf(inherited), fault };
+  }
+}
+
 interface Contents {
+  readonly texts: CertificateTexts;
   /** Of all files, to be compared. */
   readonly text: string;
   readonly context: SecureContextOptions & { readonly cert: string; readonly key: string };
 }
 
 async function readAll({ cert, key, clientCa }: CertificatePaths): Promise<Contents> {
-  const [certText, keyText] = [await readPem(cert), await readPem(key)];
-  const caText = clientCa === undefined ? undefined : await readPem(clientCa);
+  return contentsOf({
+    ...{ cert: await readPem(cert), key: await readPem(key) },
+    clientCa: clientCa === undefined ? undefined : await readPem(clientCa),
+  });
+}
+
+function contentsOf(texts: CertificateTexts): Contents {
+  const { cert, key, clientCa } = texts;
   return {
-    text: [certText, keyText, caText ?? ''].join('\0'),
+    texts,
+    text: [cert, key, clientCa ?? ''].join('\0'),
     context: {
-      ...{ cert: certText, key: keyText, minVersion: 'TLSv1.2' },
-      ...(caText === undefined ? {} : { ca: caText }),
+      ...{ cert, key, minVersion: 'TLSv1.2' },
+      ...(clientCa === undefined ? {} : { ca: clientCa }),
     },
   };
 }

@@ -6,6 +6,7 @@ import type { MetricDump } from '../admin/metric.ts';
 import type { Reply } from '../limiter/token-bucket.ts';
 import type { PushedConfig, SidecarReport } from '../policy/pushed-config.ts';
 import type { FailureKind } from '../store/store.ts';
+import type { CertificateTexts } from '../tls/certificate-files.ts';
 
 /** Set in a worker's environment: the same command line, the other role. */
 export const WORKER_VARIABLE = 'WEIR_WORKER';
@@ -14,6 +15,7 @@ export const WORKER_VARIABLE = 'WEIR_WORKER';
 export interface Inherited {
   readonly files?: Bundle | undefined;
   readonly pushed?: PushedConfig | undefined;
+  readonly certificate?: CertificateTexts | undefined;
 }
 
 export type ToWorker =
@@ -39,6 +41,8 @@ export type FromWorker =
   | { readonly kind: 'ready' }
   /** These policies are in force from now on. */
   | { readonly kind: 'in-force'; readonly bundle: Bundle }
+  /** This certificate is served from now on. */
+  | { readonly kind: 'certificate'; readonly texts: CertificateTexts }
   /** The `config` of that id is in force here, or these policies of it do not compile. */
   | {
       readonly kind: 'applied';

@@ -16,8 +16,9 @@ import { listenAt } from '../proxy/listening.ts';
 import { maxQuietMs } from '../proxy/proxy-options.ts';
 import type { RunConfig } from '../run-config.ts';
 import type { HostPort } from '../../contract/setting.ts';
+import type { CertificateTexts } from '../tls/certificate-files.ts';
 import { Arrivals } from './arrivals.ts';
-import type { FromWorker } from './message.ts';
+import type { FromWorker, Inherited } from './message.ts';
 import { Rollout } from './rollout.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
 import { type Unasked, type WorkerEvents, WorkerProcess } from './worker-process.ts';
@@ -95,6 +96,7 @@ class Team implements ConfigTarget, AsyncDisposable {
   readonly #routeOf = new WeakMap<Socket, number>();
   /** What a worker last put into force: the next one starts from it. */
   #inForce: Bundle | undefined;
+  #certificate: CertificateTexts | undefined;
   /** What the operator gave last and all workers run. */
   #pushed: PushedConfig | undefined;
   #rollout: Rollout<WorkerProcess> | undefined;
@@ -213,7 +215,11 @@ class Team implements ConfigTarget, AsyncDisposable {
         for (const socket of untaken) this.#give(socket);
       },
     };
-    this.#workers.add(new WorkerProcess(events, { files: this.#inForce, pushed: this.#pushed }));
+    this.#workers.add(new WorkerProcess(events, this.#handed()));
+  }
+
+  #handed(): Inherited {
+    return { files: this.#inForce, pushed: this.#pushed, certificate: this.#certificate };
   }
 
   #receive(worker: WorkerProcess, message: Unasked): void {
@@ -231,6 +237,9 @@ class Team implements ConfigTarget, AsyncDisposable {
         break;
       case 'in-force':
         this.#inForce = message.bundle;
+        break;
+      case 'certificate':
+        this.#certificate = message.texts;
         break;
       case 'applied':
         this.#onApplied(worker, message);

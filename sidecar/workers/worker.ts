@@ -10,6 +10,7 @@ import type { RunConfig } from '../run-config.ts';
 import { settleHeap } from '../settled-heap.ts';
 import { openSidecar, type Sidecar, type SidecarParts } from '../sidecar.ts';
 import type { Store } from '../store/store.ts';
+import type { CertificateTexts } from '../tls/certificate-files.ts';
 import { type FromWorker, type Inherited, type ToWorker, WORKER_VARIABLE } from './message.ts';
 import { ParentStore } from './parent-store.ts';
 
@@ -49,13 +50,11 @@ export async function runWorker(config: RunConfig, log: Log): Promise<void> {
   });
   try {
     await using stack = new AsyncDisposableStack();
-    const source = await openSource(config, {
-      log,
-      shared: stores.shared,
-      inherited: await inherited.promise,
-    });
+    const handed = await inherited.promise;
+    const source = await openSource(config, { log, shared: stores.shared, inherited: handed });
     stack.use(source.store);
-    const parts = { log, podStore: stores.pod, listens: false, ...source };
+    const certificate = { inherited: handed.certificate, onInForce: tellCertificate };
+    const parts = { log, podStore: stores.pod, listens: false, certificate, ...source };
     const sidecar = stack.use(await openSidecar(shareAmongWorkers(config), parts));
     opened = { sidecar, target: source.target };
     settleHeap();
@@ -214,6 +213,10 @@ async function apply(
 function answer(id: number, what: 'metrics' | 'describe', sidecar: Sidecar): void {
   if (what === 'metrics') send({ kind: 'metrics', id, metrics: sidecar.dumpMetrics() });
   else send({ kind: 'description', id, description: sidecar.describe() });
+}
+
+function tellCertificate(texts: CertificateTexts): void {
+  send({ kind: 'certificate', texts });
 }
 
 function ignoreSignal(): void {

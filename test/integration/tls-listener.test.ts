@@ -184,7 +184,7 @@ describe('a listener with a certificate', () => {
         onRenewed: () => told.push('renewed'),
         onRefused: (error) => told.push(String((error as WeirError).details['problem'])),
       },
-      () => now,
+      { wallClock: () => now },
     );
     const from = new Date(Math.ceil(now / 1_000) * 1_000 + 3_600_000);
     await using next = await makeCertificates(from);

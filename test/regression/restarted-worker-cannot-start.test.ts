@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { kill } from 'node:process';
 import { describe, it } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import { makeCertificates } from '../support/certificates.ts';
 import { admitted, keyedPolicy } from '../support/keyed-policy.ts';
 import { eventually } from '../support/redis.ts';
@@ -34,6 +35,15 @@ async function successorOf(worker: number, sidecar: SidecarProcess): Promise<num
   });
   assert.ok(found !== undefined);
   return found;
+}
+
+/** Of the certificate that a new connection is shown. */
+async function serialOf(sidecar: SidecarProcess, ca: string): Promise<string> {
+  const socket = connectTls({ host: '127.0.0.1', port: sidecar.port, ca });
+  await once(socket, 'secureConnect');
+  const { serialNumber } = socket.getPeerCertificate();
+  socket.destroy();
+  return serialNumber;
 }
 
 describe('a worker that restarts', () => {
@@ -69,6 +79,35 @@ describe('a worker that restarts', () => {
     await crash(sidecar);
 
     assert.equal(await admitted(sidecar, 'alice', 5), 2);
+  });
+});
+
+describe('a worker that serves TLS and restarts', () => {
+  it('takes over the last good certificate for files that are not in order, until they are', async () => {
+    await using upstream = await AnsweringUpstream.open(OK);
+    await using certificates = await makeCertificates();
+    const [cert, key] = ['server.crt', 'server.key'].map((name) =>
+      path.join(certificates.folder, name),
+    );
+    assert(cert !== undefined && key !== undefined);
+    await using sidecar = await SidecarProcess.open({
+      ...{ files: { 'a.yaml': keyedPolicy('one', 2) }, upstreamPort: upstream.port },
+      flags: ['--workers', '2', '--tls-cert', cert, '--tls-key', key],
+    });
+    await rm(key);
+
+    await crash(sidecar);
+    const before = await serialOf(sidecar, certificates.ca);
+    await using next = await makeCertificates();
+    await writeFile(cert, await readFile(path.join(next.folder, 'server.crt')));
+    await writeFile(key, await readFile(path.join(next.folder, 'server.key')));
+    await eventually('the next one is served', async () => {
+      const serial = await serialOf(sidecar, next.ca).catch(() => before);
+      return serial !== before;
+    });
+
+    assert.deepEqual(sidecar.events('worker-failed'), []);
+    assert.match(JSON.stringify(sidecar.events('certificate')[0]), /server\.key/);
   });
 });
 

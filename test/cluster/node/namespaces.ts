@@ -68,12 +68,13 @@ export class Namespaces implements AsyncDisposable {
     await using stack = new AsyncDisposableStack();
     await untilUnlocked(lockFile, GUARD_TIMEOUT_S);
     const made = makeFolders();
+    // First, to be called off last: removing takes seconds, in which this process may be killed as well.
+    stack.use(guardWith(GUARD_SCRIPT, [CGROUP_ROOT, CGROUP, ...made], lockFile));
     stack.defer(() => {
       for (const one of made) tryToRemove(one);
     });
     makeCgroups();
     stack.defer(removeCgroups);
-    stack.use(guardWith(GUARD_SCRIPT, [CGROUP_ROOT, CGROUP, ...made], lockFile));
     const ready = path.join(folder, 'namespaces-ready');
     const one = path.join(folder, 'setting-1');
     writeFileSync(one, '1\n');
