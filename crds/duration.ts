@@ -39,7 +39,8 @@ export const durationSchema: z.ZodType<string> = ruled(
     min: 2,
     max: 7,
     pattern: PATTERN,
-    advice: 'one integer and one unit of ms, s, m, h, d, such as 500ms, 90m or 1d',
+    advice:
+      'one integer and one unit of ms, s, m, h, d, such as 500ms, 90m or 1d; five digits at most',
   }),
   [
     {

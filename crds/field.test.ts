@@ -20,6 +20,16 @@ describe('a string field', () => {
     assert.equal(messageOf('a'), 'is shorter than 2 characters');
     assert.equal(messageOf('A1'), '"A1" does not have the form');
   });
+
+  it('says that the form is wrong rather than the length', () => {
+    assert.equal(messageOf('5 seconds'), '"5 seconds" does not have the form');
+    assert.equal(messageOf('A'), '"A" does not have the form');
+  });
+
+  it('does not ask the pattern about a text that is far too long', () => {
+    assert.equal(messageOf('A'.repeat(20_000)), `"${'A'.repeat(40)}…" does not have the form`);
+    assert.equal(messageOf('A'.repeat(20_001)), 'has 20001 characters, more than 3');
+  });
 });
 
 describe('a quoted value', () => {

@@ -58,6 +58,8 @@ export interface TextBounds {
   readonly min?: number;
   readonly max: number;
   readonly pattern?: RegExp;
+  /** The message for a text above `max`, where nothing of the right form is so long and a rule judges the form. */
+  readonly form?: string;
   /** What would be right, as a phrase after "use": `a name such as per-client`. */
   readonly advice: string;
 }
@@ -77,15 +79,22 @@ export function text(description: string, bounds: TextBounds): z.ZodType<string>
   return schema.meta({ description, ...textKeywords(bounds) });
 }
 
-function faultOfText(value: string, { min, max, pattern }: TextBounds): string | undefined {
-  const length = Array.from(value).length;
-  if (min !== undefined && length < min) {
-    return value === '' ? 'is empty' : `is shorter than ${String(min)} characters`;
-  }
-  if (length > max) return `has ${String(length)} characters, more than ${String(max)}`;
-  if (pattern !== undefined && !pattern.test(value))
+/** No field of ours is so long; a pattern is not asked about what is, because it could take its time. */
+const FORM_LENGTH_MAX = 20_000;
+
+/**
+ * The form comes before the length: of `5 seconds` that it has 9 characters would be true and no help. Only of an
+ * empty text there is nothing else to say.
+ */
+function faultOfText(value: string, { min, max, form, pattern }: TextBounds): string | undefined {
+  if (value === '' && min !== undefined) return 'is empty';
+  if (value.length <= FORM_LENGTH_MAX && pattern?.test(value) === false) {
     return `${quote(value)} does not have the form`;
-  return undefined;
+  }
+  const length = Array.from(value).length;
+  if (min !== undefined && length < min) return `is shorter than ${String(min)} characters`;
+  if (length <= max) return undefined;
+  return form ?? `has ${String(length)} characters, more than ${String(max)}`;
 }
 
 function textKeywords({ min, max, pattern }: TextBounds): Record<string, unknown> {

@@ -85,18 +85,16 @@ export function expressionField(description: string): z.ZodType<Expression> {
 
 /** A list of networks in CIDR form. */
 export function networksField(description: string, max: number): z.ZodType<string[]> {
-  const advice = 'use a network such as 10.0.0.0/8 or fd00::/8';
-  const network = ruled(
-    text('A network in CIDR form.', { max: 43, advice: 'a network such as 10.0.0.0/8' }),
-    [
-      {
-        rule: 'isCIDR(self) && cidr(self).masked() == cidr(self)',
-        message: 'must be a network such as 10.0.0.0/8 or fd00::/8, without host bits',
-        advice,
-        holds: isNetwork,
-      },
-    ],
-  );
+  const advice = 'a network such as 10.0.0.0/8 or fd00::/8';
+  const form = 'must be a network such as 10.0.0.0/8 or fd00::/8, without host bits';
+  const network = ruled(text('A network in CIDR form.', { max: 43, form, advice }), [
+    {
+      rule: 'isCIDR(self) && cidr(self).masked() == cidr(self)',
+      message: form,
+      advice: `use ${advice}`,
+      holds: isNetwork,
+    },
+  ]);
   const formatted = network.meta({ ...network.meta(), format: 'cidr' });
   return list(description, formatted, { max, kind: 'atomic' });
 }

@@ -215,6 +215,19 @@ describe('validation', () => {
     for (const [value, told] of cases) assert.deepEqual(problemsOf(value), [told]);
   });
 
+  it('says that the form is wrong where the length is wrong as well', () => {
+    const refill = { tokens: 1, every: '5 seconds' };
+    const rule = { name: 'all', buckets: [{ capacity: 1, refill }] };
+    const network = 'from the office, and from the other office too';
+
+    const told = problemsOf(policy({ rules: [{ ...rule, match: [{ clientCIDRs: [network] }] }] }));
+
+    assert.deepEqual(told, [
+      'spec.rules[0].match[0].clientCIDRs[0]: must be a network such as 10.0.0.0/8 or fd00::/8, without host bits: use a network such as 10.0.0.0/8 or fd00::/8',
+      'spec.rules[0].buckets[0].refill.every: "5 seconds" does not have the form: use one integer and one unit of ms, s, m, h, d, such as 500ms, 90m or 1d; five digits at most',
+    ]);
+  });
+
   it('ends on nesting without end', () => {
     let nested: unknown = {};
     for (let depth = 0; depth < 20_000; depth += 1) nested = { spec: nested };
