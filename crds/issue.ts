@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import * as z from 'zod';
 import type { FieldPath, Finding } from './problem.ts';
-import { descriptionOf, schemaAt } from './schema-tree.ts';
+import { fieldsInWords, rightForm } from './right-form.ts';
+import { childrenOf, descriptionOf, schemaAt } from './schema-tree.ts';
 import { nearestWord } from './spelling.ts';
 import { quote } from './field.ts';
 
@@ -57,26 +58,29 @@ function wrongType(issue: z.core.$ZodIssueInvalidType, context: Context): Words 
   const wanted = String(TYPES.get(issue.expected));
   return {
     message: `is ${shown(input)}, not ${wanted}`,
-    advice: typeAdvice({ input, wanted, segments: context.segments }),
+    advice: typeAdvice(input, wanted, context),
   };
 }
 
-interface TypeFault {
-  readonly input: unknown;
-  readonly wanted: string;
-  readonly segments: FieldPath;
-}
-
-function typeAdvice({ input, wanted, segments }: TypeFault): string {
+function typeAdvice(input: unknown, wanted: string, { segments, root }: Context): string {
+  if (wanted === 'an object' || wanted === 'a list') {
+    return shapeAdvice(input, wanted, schemaAt(root, segments));
+  }
   if (wanted === 'a string' && typeof input === 'boolean') {
     return `quote it: unquoted yes, no, on, off, true and false are booleans in YAML`;
   }
   if (wanted === 'a string' && typeof input === 'number') return numberAdvice(input, segments);
-  if (wanted === 'an object' && typeof input === 'string' && segments.at(-2) === 'key') {
-    return `write it as an object, ${input}: {}`;
-  }
-  if (wanted === 'a list' && typeof input === 'string') return `write it as a list: [${input}]`;
   return `use ${wanted}`;
+}
+
+/** What the list or object looks like: as it was meant, or by its fields. */
+function shapeAdvice(input: unknown, wanted: string, schema: z.core.$ZodType): string {
+  const form = rightForm(input, schema);
+  if (form !== undefined) return `write it as ${wanted}: ${form}`;
+  const item = wanted === 'a list' ? childrenOf(schema)?.of(0) : undefined;
+  const fields = fieldsInWords(item ?? schema);
+  const what = item === undefined || fields === undefined ? wanted : `${wanted} of objects`;
+  return fields === undefined ? `use ${what}` : `use ${what} with ${fields}`;
 }
 
 function numberAdvice(input: number, segments: FieldPath): string {

@@ -7,24 +7,26 @@ export interface Children {
   /** Whether the value is to be a list; otherwise an object. */
   readonly isList: boolean;
   /** Fields an object has; empty for lists and maps. */
-  readonly names: readonly string[];
+  readonly fields: ReadonlyMap<string, z.core.$ZodType>;
   /** The schema of a child; undefined when there is no such field. */
   readonly of: (segment: string | number) => z.core.$ZodType | undefined;
 }
+
+const NONE: Children['fields'] = new Map();
 
 /** What may be inside a value of this schema; undefined when it is a scalar. */
 export function childrenOf(schema: z.core.$ZodType): Children | undefined {
   const bare = unwrap(schema);
   if (bare instanceof z.ZodObject) {
-    const shape = new Map<string | number, z.core.$ZodType>(Object.entries(bare.shape));
-    return { isList: false, names: Object.keys(bare.shape), of: (segment) => shape.get(segment) };
+    const fields = new Map<string, z.core.$ZodType>(Object.entries(bare.shape));
+    return { isList: false, fields, of: (segment) => fields.get(String(segment)) };
   }
-  if (bare instanceof z.ZodArray) return { isList: true, names: [], of: () => bare.element };
+  if (bare instanceof z.ZodArray) return { isList: true, fields: NONE, of: () => bare.element };
   if (bare instanceof z.ZodRecord) {
     // zod passes over this name without a word.
     return {
       isList: false,
-      names: [],
+      fields: NONE,
       of: (name) => (name === '__proto__' ? undefined : bare.valueType),
     };
   }
@@ -42,12 +44,19 @@ export function schemaAt(schema: z.core.$ZodType, path: FieldPath): z.core.$ZodT
   return unwrap(current);
 }
 
-function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  const isWrapped =
+/** Whether a field of this schema may be left out. */
+export function isOptional(schema: z.core.$ZodType): schema is Wrapper {
+  return (
     schema instanceof z.ZodOptional ||
     schema instanceof z.ZodExactOptional ||
-    schema instanceof z.ZodDefault;
-  return isWrapped ? unwrap(schema.def.innerType) : schema;
+    schema instanceof z.ZodDefault
+  );
+}
+
+type Wrapper = z.ZodOptional | z.ZodExactOptional | z.ZodDefault;
+
+function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
+  return isOptional(schema) ? unwrap(schema.def.innerType) : schema;
 }
 
 /** What the schema says about itself. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { validatePolicy } from './validation.ts';
+import { ISSUES_MAX, validatePolicy } from './validation.ts';
 
 const BUCKETS = [{ capacity: 100, refill: { tokens: 100, every: '1m' } }];
 
@@ -128,7 +128,7 @@ describe('validation', () => {
   it('takes null for absent, and refuses it in a list', () => {
     assert.deepEqual(problemsOf(policy({ mode: null, except: undefined })), []);
     assert.deepEqual(problemsOf(policy({ except: [null] })), [
-      'spec.except[0]: is null, not an object: use an object',
+      'spec.except[0]: is null, not an object: use an object with some of methods, path, headers, query, hosts, clientCIDRs, claims, cel',
     ]);
   });
 
@@ -184,15 +184,15 @@ describe('validation', () => {
       [rule({ name: [] }), 'spec.rules[0].name: is a list, not a string: use a string'],
       [
         rule({ key: ['clientIP'] }),
-        'spec.rules[0].key[0]: is the string "clientIP", not an object: write it as an object, clientIP: {}',
+        'spec.rules[0].key[0]: is the string "clientIP", not an object: write it as an object: { clientIP: {} }',
       ],
       [
         rule({ match: 'GET' }),
-        'spec.rules[0].match: is the string "GET", not a list: write it as a list: [GET]',
+        'spec.rules[0].match: is the string "GET", not a list: write it as a list: [{ methods: [GET] }]',
       ],
       [
         rule({ match: { methods: ['GET'] } }),
-        'spec.rules[0].match: is an object, not a list: use a list',
+        'spec.rules[0].match: is an object, not a list: write it as a list: [{ methods: [GET] }]',
       ],
       [
         policy({ enforcePercent: 1.5 }),
@@ -200,7 +200,7 @@ describe('validation', () => {
       ],
       [
         policy({ selector: 'app' }),
-        'spec.selector: is the string "app", not an object: use an object',
+        'spec.selector: is the string "app", not an object: use an object with some of matchLabels, matchExpressions',
       ],
       [
         policy({ mode: 7 }),
@@ -226,6 +226,23 @@ describe('validation', () => {
       'spec.rules[0].match[0].clientCIDRs[0]: must be a network such as 10.0.0.0/8 or fd00::/8, without host bits: use a network such as 10.0.0.0/8 or fd00::/8',
       'spec.rules[0].buckets[0].refill.every: "5 seconds" does not have the form: use one integer and one unit of ms, s, m, h, d, such as 500ms, 90m or 1d; five digits at most',
     ]);
+  });
+
+  it('says of what is no list only that, whatever length it has', () => {
+    const told = (key: unknown): string[] =>
+      problemsOf(policy({ rules: [{ name: 'all', key, buckets: BUCKETS }] }));
+
+    for (const key of ['', 'X-Api-Key', { length: 0 }, { length: 9 }]) {
+      assert.match(told(key).join('\n'), /^spec\.rules\[0\]\.key.*: is [^\n]*, not a list: .*$/m);
+    }
+  });
+
+  it('stops at a thousand faults', () => {
+    const rule = { match: Array(16).fill('x y'), buckets: BUCKETS };
+    const rules = Array.from({ length: 64 }, (_, index) => ({ name: `r${index}`, ...rule }));
+
+    assert.equal(problemsOf(policy({ rules: rules.slice(0, 62) })).length, 62 * 16);
+    assert.equal(problemsOf(policy({ rules })).length, ISSUES_MAX);
   });
 
   it('ends on nesting without end', () => {

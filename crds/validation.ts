@@ -41,6 +41,9 @@ const SERVER_FIELDS = new Set([
   'metadata.selfLink',
 ]);
 
+/** Advice takes a look at the schema, and a list of a hundred thousand wrong items is one mistake. */
+export const ISSUES_MAX = 1_000;
+
 /** As `validatePolicy`, for callers that know the places of fields. */
 export function findFaults(value: unknown): ValidationOutcome {
   const foreign = foreignKind(value);
@@ -52,8 +55,10 @@ export function findFaults(value: unknown): ValidationOutcome {
   const meant = new Set(unknown.map(({ meantPath }) => meantPath));
   const issues = result.success
     ? []
-    : result.error.issues.filter((issue) => !isMeant(issue, meant) && !isSafeRange(issue));
-  const findings = issues.map((issue) => messageOf(issue, policySchema));
+    : result.error.issues.filter(
+        (issue) => !isMeant(issue, meant) && !isSafeRange(issue) && !isForeignLength(issue),
+      );
+  const findings = issues.slice(0, ISSUES_MAX).map((issue) => messageOf(issue, policySchema));
   return { kind: 'invalid', findings: [...unknown.map(({ finding }) => finding), ...findings] };
 }
 
@@ -114,7 +119,7 @@ function collectUnknown({ schema, value, path, found }: Walk): void {
     if (childSchema !== undefined) {
       collectUnknown({ schema: childSchema, value: child, path: next, found });
     } else if (!SERVER_FIELDS.has(next.join('.'))) {
-      found.push(unknownField(next, name, children.names));
+      found.push(unknownField(next, name, [...children.fields.keys()]));
     }
   }
 }
@@ -133,6 +138,12 @@ function unknownField(path: FieldPath, name: string, names: readonly string[]): 
 function isSafeRange(issue: z.core.$ZodIssue): boolean {
   if (issue.code === 'too_big') return issue.maximum === Number.MAX_SAFE_INTEGER;
   return issue.code === 'too_small' && issue.minimum === Number.MIN_SAFE_INTEGER;
+}
+
+/** zod also measures what is no list but has a length, a text say; that it is no list has been said. */
+function isForeignLength({ code, input }: z.core.$ZodIssue): boolean {
+  const isLength = code === 'too_big' || code === 'too_small';
+  return isLength && typeof input !== 'number' && !Array.isArray(input);
 }
 
 function isMeant(issue: z.core.$ZodIssue, meant: ReadonlySet<string | undefined>): boolean {
