@@ -1,6 +1,7 @@
 // How `weir check` says what it found: in words with the line and a caret, or as JSON.
 import type { CheckOptions, CheckedPolicy, CheckReport } from './check.ts';
 import type { FreshStart } from '../crds/identity.ts';
+import { formatPlace } from '../crds/problem.ts';
 import type { Problem } from '../crds/problem.ts';
 
 /** One JSON document, with a line end. */
@@ -71,9 +72,10 @@ function freshStartLines(starts: readonly FreshStart[]): string[] {
 }
 
 function problemText(problem: Problem, source: string, paint: Paint): string {
-  const { file, line, column, path, message, advice } = problem;
-  const place = line === 0 ? file : `${file}:${String(line)}:${String(column)}`;
-  const heading = [place, path, paint('red', message)].filter((part) => part !== '').join(': ');
+  const { path, message, advice } = problem;
+  const heading = [formatPlace(problem), path, paint('red', message)]
+    .filter((part) => part !== '')
+    .join(': ');
   return [heading, `  ${advice}`, ...excerptLines(problem, source), ''].join('\n');
 }
 

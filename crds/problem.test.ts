@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { formatPath, NO_PLACE, problemAt } from './problem.ts';
+import { formatPath, formatPlace, NO_PLACE, problemAt } from './problem.ts';
 
 describe('a path of fields', () => {
   const cases: [string, (string | number)[], string][] = [
@@ -36,5 +36,14 @@ describe('a problem', () => {
       column: 5,
       path: 'spec.rules[1]',
     });
+  });
+});
+
+describe('a place', () => {
+  it('is a file with line and column, or the file alone', () => {
+    const file = 'shop.yaml';
+
+    assert.equal(formatPlace({ file, document: 1, line: 3, column: 12 }), 'shop.yaml:3:12');
+    assert.equal(formatPlace({ ...NO_PLACE, file }), 'shop.yaml');
   });
 });

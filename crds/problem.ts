@@ -55,6 +55,11 @@ export function problemAt(place: Place, finding: Finding): Problem {
   return { ...place, path: formatPath(finding.segments), ...finding };
 }
 
+/** `shop.yaml:3:12`; the file alone where there is no line to show. */
+export function formatPlace({ file, line, column }: Place): string {
+  return line === 0 ? file : `${file}:${String(line)}:${String(column)}`;
+}
+
 /** `['spec', 'rules', 0, 'name']` → `spec.rules[0].name`; names that are no identifiers are quoted in brackets. */
 export function formatPath(segments: FieldPath): string {
   let text = '';

@@ -1,7 +1,7 @@
 // Puts bundles into force, one after the other and each as a whole, and knows which one is. A sidecar with several
 // routes enforces on each what is meant for its port.
 import type { Bundle, CompiledPolicy } from '../../contract/bundle.ts';
-import type { Problem } from '../../crds/problem.ts';
+import { formatPlace, type Problem } from '../../crds/problem.ts';
 import { ArmedBundle } from '../enforcement/armed-bundle.ts';
 import type { EnforcingGate } from '../enforcement/enforcing-gate.ts';
 import type { RuleTallies } from '../enforcement/rule-tally.ts';
@@ -100,14 +100,12 @@ export class BundleSwitch {
 
   reject(problems: readonly Problem[]): void {
     this.rejected += 1;
-    for (const { file, line, column, path, message, advice } of problems) {
+    for (const problem of problems) {
+      const { path, message, advice } = problem;
       this.#options.log.error(
         {
           event: 'policy-invalid',
-          at: `${file}:${line}:${column}`,
-          path,
-          problem: message,
-          advice,
+          ...{ at: formatPlace(problem), path, problem: message, advice },
         },
         'a policy file is not in order; its last good version stays in force',
       );

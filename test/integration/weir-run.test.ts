@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { describe, it } from 'node:test';
+import path from 'node:path';
 import { kill as killProcess } from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseList } from 'structured-headers';
@@ -256,6 +257,20 @@ describe('a policy folder', () => {
     assert.match(String(mistake?.['at']), /a\.yaml:11:\d+$/);
     assert.equal(mistake?.['path'], 'spec.rules[0].buckets[0].capacity');
     assert.equal(await sidecar.metric('weir_config_rejected_total'), 1);
+  });
+
+  it('says of a file that is away its name, for there is no line', async () => {
+    await using upstream = await openUpstream();
+    await using folder = await PolicyFolder.open({ 'a.yaml': policy() });
+    const file = path.join(folder.path, 'a.yaml');
+    await using sidecar = await SidecarProcess.open({
+      ...{ source: ['--policy', file], upstreamPort: upstream.port },
+    });
+
+    await folder.remove('a.yaml');
+    await eventually('it is reported', () => sidecar.events('policy-invalid').length > 0);
+
+    assert.equal(sidecar.events('policy-invalid')[0]?.['at'], file);
   });
 
   it('lifts the limit of a file that is removed, and enforces one that is added', async () => {
