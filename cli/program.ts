@@ -217,7 +217,7 @@ function redirectCommand(): Command {
     .option('--forward <APP:LISTEN>', "an app's port and the sidecar's; may be repeated", collect)
     .option(
       '--probe <PROBE:APP>',
-      "a port that the kubelet asks and the app's, past the sidecar; may be repeated",
+      "a port that the kubelet asks and the app's forwarded one, past the sidecar; may be repeated",
       collect,
     )
     .option('--dry-run', 'print the commands instead of running them')

@@ -49,6 +49,13 @@ describe('the ports to redirect', () => {
     assert.equal(refusalOf(['8080:15100', '8081:15100']), 'accepted');
   });
 
+  it('of probes lead to forwarded ports', () => {
+    assert.equal(refusalOf(['8080:15100', '9090:15101'], ['15300:9090']), 'accepted');
+    assert.equal(refusalOf(['8080:15100'], ['15300:9999']), '--probe');
+    // To the sidecar instead of past it.
+    assert.equal(refusalOf(['8080:15100'], ['15300:15100']), '--probe');
+  });
+
   it('are bounded', () => {
     assert.equal(refusalOf(many(PAIRS_MAX)), 'accepted');
     assert.equal(refusalOf(many(PAIRS_MAX + 1)), '--forward and --probe');

@@ -14,7 +14,7 @@ export const PAIRS_MAX = 64;
 export interface WrittenPairs {
   /** `APP:LISTEN`, an app's port and the sidecar's: at least one. */
   readonly forward: readonly string[];
-  /** `PROBE:APP`, the port that the kubelet asks and the app's, past the sidecar. */
+  /** `PROBE:APP`, the port that the kubelet asks and the app's, past the sidecar; only an app's port that is forwarded. */
   readonly probe: readonly string[];
 }
 
@@ -34,12 +34,22 @@ export function parsePairs({ forward, probe }: WrittenPairs): readonly PortPair[
     }
   };
   take('--forward', forward);
+  const forwarded = pairs.map(({ from }) => from);
   take('--probe', probe);
   if (pairs.length > PAIRS_MAX) {
     const given = `${pairs.length} ports`;
     throw invalid('--forward and --probe', given, `${PAIRS_MAX} ports together at most`);
   }
+  refuseStray(pairs.slice(forwarded.length), forwarded);
   return pairs;
+}
+
+/** A port that is not forwarded is asked as it is: a probe's way to it is a slip, and opens a port that nobody limits. */
+function refuseStray(probes: readonly PortPair[], forwarded: readonly number[]): void {
+  const stray = probes.find(({ to }) => !forwarded.includes(to));
+  if (stray === undefined) return;
+  const right = `PROBE:APP whose APP is forwarded: ${forwarded.join(', ')}`;
+  throw invalid('--probe', `${stray.from}:${stray.to}`, right);
 }
 
 function parsePair(where: string, text: string): PortPair {
