@@ -5,8 +5,10 @@ import { Command, Option } from 'commander';
 import { operatorSettings } from '../operator/operator-settings.ts';
 import { settings } from '../sidecar/run-settings.ts';
 import { environmentName, type Setting } from '../contract/setting.ts';
+import { addEpilogue } from './help-text.ts';
 import type { InjectOptions } from './inject.ts';
 import type { RedirectOptions } from './redirect.ts';
+import { refuseMissing, requiredOption } from './required-options.ts';
 import { reportFailure, wantsColour } from './terminal.ts';
 import { readVersion } from './version.ts';
 
@@ -14,8 +16,13 @@ export function buildProgram(): Command {
   const program = new Command('weir')
     .description('Exact rate limits for HTTP traffic: a policy, a sidecar, one shared store.')
     .version(readVersion(), '-V, --version')
-    .helpCommand(false)
+    .helpCommand('help [command]', 'say how a command is used')
     .showHelpAfterError('(weir --help lists the commands)')
+    .configureOutput({
+      outputError: (text, write) => {
+        write(text.replace(/^error: /, 'weir: '));
+      },
+    })
     .exitOverride();
   for (const command of [
     runCommand(),
@@ -36,12 +43,11 @@ function runCommand(): Command {
     .description('Run a sidecar that enforces policy files on the way to one application.')
     .allowExcessArguments(false);
   for (const setting of settings) command.addOption(optionOf(setting));
-  return command
+  return addEpilogue(command, RUN_EPILOGUE)
     .option(
       '--print-config',
       'print the effective configuration as JSON, secrets redacted, and exit',
     )
-    .addHelpText('after', RUN_EXAMPLES)
     .action(async (flags: Record<string, string | string[] | boolean>) => {
       const { runSidecarCommand } = await import('./run.ts');
       await runSidecarCommand(flags).catch(reportFailure);
@@ -53,21 +59,24 @@ function operatorCommand(): Command {
     .description('Watch policies, inject sidecars into pods and push rules to them.')
     .allowExcessArguments(false);
   for (const setting of operatorSettings) command.addOption(optionOf(setting));
-  return command
+  return addEpilogue(command, OPERATOR_EPILOGUE)
     .option('--print-config', 'print the effective configuration as JSON and exit')
-    .addHelpText('after', OPERATOR_EXAMPLES)
     .action(async (flags: Record<string, string | string[] | boolean>) => {
       const { runOperatorCommand } = await import('./operator.ts');
       await runOperatorCommand(flags, readVersion()).catch(reportFailure);
     });
 }
 
-const OPERATOR_EXAMPLES = `
-Every option can be given as the environment variable in brackets; an option beats the variable.
+const VARIABLES =
+  'Every option can be given as the environment variable in brackets; an option beats the variable.';
 
-Examples:
-  weir operator --store-secret weir-store
-  weir operator --kubeconfig ~/.kube/config --leader-elect false --log-level debug`;
+const OPERATOR_EPILOGUE = {
+  prose: [VARIABLES],
+  examples: [
+    'weir operator --store-secret weir-store',
+    'weir operator --kubeconfig ~/.kube/config --leader-elect false',
+  ],
+};
 
 function optionOf(setting: Setting<unknown>): Option {
   const flags = `--${setting.name} <${setting.placeholder}${setting.isList ? '…' : ''}>`;
@@ -82,16 +91,18 @@ function optionOf(setting: Setting<unknown>): Option {
   ]);
 }
 
-const RUN_EXAMPLES = `
-Every option can be given as the environment variable in brackets; an option beats the variable.
-
-Examples:
-  weir run --policy policy.yaml --upstream localhost:3000
-  weir run --policy policies/ --upstream localhost:3000 --listen 0.0.0.0:8080
-  weir run --policy policy.yaml --upstream localhost:3000 --redis redis://localhost:6379`;
+const RUN_EPILOGUE = {
+  prose: [VARIABLES],
+  examples: [
+    'weir run --policy policy.yaml --upstream localhost:3000',
+    'weir run --policy policies/ --upstream localhost:3000 --listen 0.0.0.0:8080',
+    'weir run --policy policy.yaml --upstream localhost:3000 \\',
+    '  --redis redis://localhost:6379',
+  ],
+};
 
 function checkCommand(): Command {
-  return new Command('check')
+  return addEpilogue(new Command('check'), CHECK_EPILOGUE)
     .description('Validate policy files and say in plain words what each policy does.')
     .argument('<file...>', 'policy files, or folders of *.yaml, *.yml and *.json')
     .option(
@@ -99,14 +110,6 @@ function checkCommand(): Command {
       'say which clients would start with fresh buckets after replacing OLD',
     )
     .addOption(outputOption())
-    .addHelpText(
-      'after',
-      `
-Examples:
-  weir check policy.yaml
-  weir check policies/ --output json
-  weir check new.yaml --against old.yaml`,
-    )
     .action(async (files: string[], options: { output: 'text' | 'json'; against?: string }) => {
       const { runCheck } = await import('./check.ts');
       process.exitCode = await runCheck(files, {
@@ -118,6 +121,14 @@ Examples:
     });
 }
 
+const CHECK_EPILOGUE = {
+  examples: [
+    'weir check policy.yaml',
+    'weir check policies/ --output json',
+    'weir check new.yaml --against old.yaml',
+  ],
+};
+
 function outputOption(): Option {
   return new Option('--output <form>', 'text for people, json for scripts')
     .choices(['text', 'json'])
@@ -125,12 +136,27 @@ function outputOption(): Option {
 }
 
 function injectCommand(): Command {
-  return new Command('inject')
+  return addEpilogue(new Command('inject'), INJECT_EPILOGUE)
     .description('Add the sidecar to the pods in manifests, as the webhook does.')
-    .requiredOption('-f, --filename <FILE|DIR|->', 'manifests; may be given several times', collect)
-    .requiredOption('--operator <URL>', 'where sidecars find the operator: https://HOST:PORT')
-    .requiredOption('--operator-ca <FILE>', 'certificates that sidecars trust for it, as PEM')
-    .requiredOption('--image <IMAGE>', 'image of the sidecar')
+    .addOption(
+      requiredOption(
+        '-f, --filename <FILE|DIR|->',
+        'manifests; may be given several times',
+      ).argParser(collect),
+    )
+    .addOption(
+      requiredOption('--operator <URL>', 'where sidecars find the operator: https://HOST:PORT'),
+    )
+    .addOption(
+      requiredOption('--operator-ca <FILE>', 'certificates that sidecars trust for it, as PEM'),
+    )
+    .addOption(requiredOption('--image <IMAGE>', 'image of the sidecar'))
+    .addOption(
+      requiredOption(
+        '--server-version <1.N>',
+        'version of the cluster: a native sidecar before 1.33 would cut a pod off from its Service',
+      ),
+    )
     .option(
       '--redirect-image <IMAGE>',
       'image that writes redirect rules; absent = no pod gets any',
@@ -140,10 +166,6 @@ function injectCommand(): Command {
         .choices(['auto', 'takeover', 'redirect'])
         .default('auto'),
     )
-    .requiredOption(
-      '--server-version <1.N>',
-      'version of the cluster: a native sidecar before 1.33 would cut a pod off from its Service',
-    )
     .option('-n, --namespace <NAME>', 'namespace of objects that name none', 'default')
     .option('--all', 'inject pods as well that do not ask by weir.dev/inject')
     .addOption(
@@ -151,46 +173,49 @@ function injectCommand(): Command {
         .choices(['yaml', 'json'])
         .default('yaml'),
     )
-    .addHelpText('after', INJECT_EXAMPLES)
-    .action(async (options: InjectOptions) => {
-      const { runInject } = await import('./inject.ts');
-      const { text } = await import('node:stream/consumers');
-      const code = runInject(options, {
-        version: readVersion(),
-        readInput: () => text(process.stdin),
-        write: (part) => process.stdout.write(part),
-        writeError: (part) => process.stderr.write(part),
-      });
-      process.exitCode = await code.catch((error: unknown) => {
-        reportFailure(error);
-        return process.exitCode ?? 1;
-      });
+    .action(async (options: InjectOptions, command: Command) => {
+      await runInjectCommand(options, command).catch(reportFailure);
     });
+}
+
+async function runInjectCommand(options: InjectOptions, command: Command): Promise<void> {
+  refuseMissing(command);
+  const { runInject } = await import('./inject.ts');
+  const { text } = await import('node:stream/consumers');
+  process.exitCode = await runInject(options, {
+    version: readVersion(),
+    readInput: () => text(process.stdin),
+    write: (part) => process.stdout.write(part),
+    writeError: (part) => process.stderr.write(part),
+  });
 }
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text];
 }
 
-const INJECT_EXAMPLES = `
-Services and Namespaces among the manifests decide the mode, as those in the cluster would.
-Exit code 1: a pod that asked could not be injected; where it is required nothing is printed.
-
-Examples:
-  weir inject -f app.yaml --operator https://weir-operator.weir-system.svc:8443 \\
-    --operator-ca ca.crt --image weir.dev/sidecar:0.1.0 \\
-    --redirect-image weir.dev/redirect-init:0.1.0 --server-version 1.36 \\
-    | kubectl apply -f -
-  kustomize build . | weir inject -f - --all --mode takeover --server-version 1.36 \\
-    --operator https://weir-operator.weir-system.svc:8443 --operator-ca ca.crt \\
-    --image weir.dev/sidecar:0.1.0`;
+const INJECT_EPILOGUE = {
+  prose: [
+    'Services and Namespaces among the manifests decide the mode, as those in the cluster would. Exit code 1: a manifest cannot be read, or a pod that asked could not be injected; where it is required nothing is printed.',
+  ],
+  examples: [
+    'weir inject -f app.yaml --image weir.dev/sidecar:0.1.0 --server-version 1.36 \\',
+    '  --redirect-image weir.dev/redirect-init:0.1.0 \\',
+    '  --operator https://weir-operator.weir-system.svc:8443 --operator-ca ca.crt \\',
+    '  | kubectl apply -f -',
+    'kustomize build . | weir inject -f - --all --mode takeover \\',
+    '  --operator https://weir-operator.weir-system.svc:8443 --operator-ca ca.crt \\',
+    '  --image weir.dev/sidecar:0.1.0 --server-version 1.36',
+  ],
+};
 
 function drainCommand(): Command {
-  return new Command('drain')
+  return addEpilogue(new Command('drain'), {
+    examples: ['weir drain', 'weir drain --admin 127.0.0.1:15090'],
+  })
     .description("Turn draining on in a running sidecar (the pod's preStop hook).")
     .option('--admin <ADDR:PORT>', 'the admin listener of the sidecar (WEIR_ADMIN)')
     .option('--hold <DURATION>', 'return only after this time: the app is to end first')
-    .addHelpText('after', '\nExamples:\n  weir drain\n  weir drain --admin 127.0.0.1:15090')
     .action(async (options: { admin?: string; hold?: string }) => {
       const { runDrain } = await import('./drain.ts');
       await runDrain(options).catch(reportFailure);
@@ -198,13 +223,12 @@ function drainCommand(): Command {
 }
 
 function waitCommand(): Command {
-  return new Command('wait')
+  return addEpilogue(new Command('wait'), { examples: ['weir wait --deadline 5s'] })
     .description(
       "Return when a sidecar listens, or when the deadline has passed (the pod's postStart hook).",
     )
     .option('--admin <ADDR:PORT>', 'the admin listener of the sidecar (WEIR_ADMIN)')
     .option('--deadline <DURATION>', 'how long to wait', '10s')
-    .addHelpText('after', '\nExamples:\n  weir wait --deadline 5s')
     .action(async (options: { admin?: string; deadline: string }) => {
       const { runWait } = await import('./wait.ts');
       await runWait(options).catch(reportFailure);
@@ -212,7 +236,7 @@ function waitCommand(): Command {
 }
 
 function redirectCommand(): Command {
-  return new Command('redirect')
+  return addEpilogue(new Command('redirect'), REDIRECT_EPILOGUE)
     .description("Redirect a pod's ports to its sidecar (the init container of redirect mode).")
     .option('--forward <APP:LISTEN>', "an app's port and the sidecar's; may be repeated", collect)
     .option(
@@ -222,7 +246,6 @@ function redirectCommand(): Command {
     )
     .option('--dry-run', 'print the commands instead of running them')
     .addOption(outputOption())
-    .addHelpText('after', REDIRECT_EXAMPLES)
     .action(async (options: RedirectOptions) => {
       const { runRedirect } = await import('./redirect.ts');
       const write = (text: string): void => {
@@ -232,10 +255,12 @@ function redirectCommand(): Command {
     });
 }
 
-const REDIRECT_EXAMPLES = `
-Changes the network it runs in, so it belongs into a pod. It needs NET_ADMIN, user 0 and iptables. Exit code 1: not every
-rule could be proven, and the pod must not start.
-
-Examples:
-  weir redirect --forward 8080:15100 --probe 15300:8080
-  weir redirect --forward 8080:15100 --dry-run`;
+const REDIRECT_EPILOGUE = {
+  prose: [
+    'Changes the network it runs in, so it belongs into a pod. It needs NET_ADMIN, user 0 and iptables. Exit code 1: not every rule could be proven, and the pod must not start.',
+  ],
+  examples: [
+    'weir redirect --forward 8080:15100 --probe 15300:8080',
+    'weir redirect --forward 8080:15100 --dry-run',
+  ],
+};
