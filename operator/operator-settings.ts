@@ -13,6 +13,7 @@ import {
   type HostPort,
   type Setting,
 } from '../contract/setting.ts';
+import { imageReference } from './injection/image-reference.ts';
 import { WORKERS_MAX } from './injection/pod-settings.ts';
 import { settingsOf, type SettingsTable } from '../contract/settings-reading.ts';
 
@@ -24,7 +25,7 @@ const objectName = parseText(
   /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/,
   'the name of an object, such as weir-store',
 );
-const image = parseText(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}$/, 'an image, such as weir:1.0');
+const image = parseText(imageReference.pattern, `${imageReference.values}, such as weir:1.0`);
 const quantity = parseText(
   /^(0|[1-9][0-9]{0,15})(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi)?$/,
   'a Kubernetes quantity, such as 50m or 128Mi',

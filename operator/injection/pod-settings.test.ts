@@ -5,7 +5,7 @@ import type { InjectionConfig } from './injection-config.ts';
 import type { Outcome } from './injection-outcome.ts';
 import { mutate } from './mutate.ts';
 import { annotationBytes, ANNOTATIONS_BYTES_MAX } from './pod-check.ts';
-import { IMAGE_LENGTH_MAX } from './pod-settings.ts';
+import { IMAGE_LENGTH_MAX } from './image-reference.ts';
 import { allContainers, readPod } from './pod.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -205,5 +205,48 @@ describe('a pod that cannot be read', () => {
     });
 
     assert.deepEqual(problems, ['the pod', 'spec.containers']);
+  });
+
+  it('is told what was written and what would be right, for a few fields at once', () => {
+    const problemOf = (metadata: object, spec: object = { containers: [] }): string => {
+      const read = readPod({ metadata, spec });
+      return read.kind === 'unreadable' ? read.problem : read.kind;
+    };
+    const annotations = { 'weir.dev/workers': 1, 'weir.dev/native': true, 'weir.dev/mode': {} };
+
+    assert.deepEqual(problemOf({ annotations }).split('; metadata'), [
+      'metadata.annotations[weir.dev/workers]: got 1; expected a string: put it in quotes, "1"',
+      '.annotations[weir.dev/native]: got true; expected a string: put it in quotes, "true"',
+      '.annotations[weir.dev/mode]: got an object; expected a string',
+    ]);
+    assert.match(problemOf({ labels: [] }), /^metadata\.labels: got a list; expected an object$/);
+    assert.match(
+      problemOf({}, { containers: [{ ports: [{ containerPort: 'http' }] }] }),
+      /^spec\.containers\[0\]\.name: got nothing; expected a string; spec\.containers\[0\]\.ports\[0\]\.containerPort: got "http"; expected a whole number$/,
+    );
+    const probe = { httpGet: { port: false }, periodSeconds: 1.5 };
+    assert.match(
+      problemOf({}, { containers: [{ name: 'a', livenessProbe: probe }], hostNetwork: 'yes' }),
+      /httpGet\.port: got false; expected a number or a string; .*periodSeconds: got 1\.5; expected a whole number; .*hostNetwork: got "yes"; expected true or false$/,
+    );
+  });
+
+  it('is told that a number is too large to be whole', () => {
+    const read = readPod({
+      metadata: {},
+      spec: { containers: [], terminationGracePeriodSeconds: 2 ** 60 },
+    });
+
+    assert.match(
+      read.kind === 'unreadable' ? read.problem : '',
+      /: got 1152921504606847000; expected a whole number$/,
+    );
+  });
+
+  it('is told of four fields at most', () => {
+    const labels = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, 1]));
+    const read = readPod({ metadata: { labels }, spec: { containers: [] } });
+
+    assert.equal(read.kind === 'unreadable' && read.problem.match(/expected/g)?.length, 4);
   });
 });

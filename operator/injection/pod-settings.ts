@@ -1,6 +1,7 @@
 // What the author of a pod may say in annotations. The table is the only list of them: docs/injection.md is held
 // equal to it. A value that cannot be read is named with its field and what would be right; nothing is guessed.
 import { annotations } from '../../contract/names.ts';
+import { imageReference } from './image-reference.ts';
 import { isLarger } from './quantity.ts';
 import type { InjectionConfig, OnNoConfig } from './injection-config.ts';
 import type { InterceptionMode } from './injection-status.ts';
@@ -42,8 +43,6 @@ export const PORTS_MAX = 16;
 export const DRAIN_SECONDS_MAX = 300;
 /** More than a sidecar ever has processors. */
 export const WORKERS_MAX = 16;
-/** Of a container image's reference, as the API server takes it. */
-export const IMAGE_LENGTH_MAX = 255;
 
 type Field = keyof typeof annotations;
 type SettingField = Exclude<Field, 'inject'>;
@@ -110,12 +109,9 @@ export const annotationRules: Rules = {
     parse: oneOf(['deny', 'allow']),
   },
   image: {
-    values: `an image reference of at most ${IMAGE_LENGTH_MAX} characters`,
+    values: imageReference.values,
     fallback: 'what the operator was given',
-    parse: (text) =>
-      text.length <= IMAGE_LENGTH_MAX && /^[a-zA-Z0-9][a-zA-Z0-9._\-/:@]*$/.test(text)
-        ? text
-        : undefined,
+    parse: matching(imageReference.pattern),
   },
   logLevel: {
     values: '`error`, `warn`, `info` or `debug`',

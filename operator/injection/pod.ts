@@ -1,6 +1,5 @@
 // A pod as far as injection reads or writes it. Everything else of it passes through untouched: objects are spread,
 // never rebuilt, so a field of a newer Kubernetes is not lost.
-import assert from 'node:assert/strict';
 import * as z from 'zod';
 
 export interface ContainerPort {
@@ -192,17 +191,57 @@ export type ReadPod =
   /** `problem` names the field and what is wrong with it. */
   | { readonly kind: 'unreadable'; readonly problem: string };
 
+/** Who has more slips of one kind finds them by these. */
+const PROBLEMS_MAX = 4;
+
 /**
  * Checks the fields that injection reads. Fields that are null are as good as absent, as the API server reads them.
  * The pod that comes back is a copy.
  */
 export function readPod(value: unknown): ReadPod {
-  const parsed = schema.safeParse(withoutNulls(value));
+  const parsed = schema.safeParse(withoutNulls(value), { reportInput: true });
   if (parsed.success) return { kind: 'pod', pod: parsed.data };
-  const [first] = parsed.error.issues;
-  assert(first !== undefined, 'zod names what it refuses');
-  const path = first.path.map(String).join('.');
-  return { kind: 'unreadable', problem: `${path === '' ? 'the pod' : path}: ${first.message}` };
+  const problems = parsed.error.issues.slice(0, PROBLEMS_MAX).map(problemOf);
+  return { kind: 'unreadable', problem: problems.join('; ') };
+}
+
+const WANTED: ReadonlyMap<string, string> = new Map([
+  ['string', 'a string'],
+  ['boolean', 'true or false'],
+  ['int', 'a whole number'],
+  ['number', 'a whole number'],
+  ['array', 'a list'],
+]);
+
+function problemOf(issue: z.core.$ZodIssue): string {
+  const { input } = issue;
+  const path = issue.path.map(formatSegment).join('').replace(/^\./, '');
+  const wanted = wantedBy(issue);
+  const isUnquoted = wanted === 'a string' && ['number', 'boolean'].includes(typeof input);
+  const remedy = isUnquoted ? `: put it in quotes, "${String(input)}"` : '';
+  return `${path === '' ? 'the pod' : path}: got ${shown(input)}; expected ${wanted}${remedy}`;
+}
+
+/** Names with dots and slashes, as annotations have them, stand in brackets. */
+function formatSegment(segment: PropertyKey): string {
+  const name = String(segment);
+  return /^[A-Za-z]\w*$/.test(name) ? `.${name}` : `[${name}]`;
+}
+
+/** A union is a port or a quantity; zod's other words for numbers are about what is not whole. */
+function wantedBy(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_union') return 'a number or a string';
+  if (issue.code !== 'invalid_type') return 'a whole number';
+  return WANTED.get(issue.expected) ?? 'an object';
+}
+
+/** Longer than any value of a field that is read as something else by mistake. */
+const SHOWN_MAX = 60;
+
+function shown(input: unknown): string {
+  if (input === undefined) return 'nothing';
+  if (Array.isArray(input)) return 'a list';
+  return typeof input === 'object' ? 'an object' : JSON.stringify(input).slice(0, SHOWN_MAX);
 }
 
 function withoutNulls(value: unknown): unknown {
