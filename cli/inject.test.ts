@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
@@ -231,12 +231,62 @@ describe('weir inject', () => {
     assert.equal(at(document, 'backup', 'initContainers'), undefined);
   });
 
-  it('prints nothing when a text cannot be read, and says where', async () => {
+  it('prints nothing when a text cannot be read, and says where and what would be right', async () => {
     const { code, out, err } = await inject('a: [1\nb: 2\n');
 
     assert.equal(code, 1);
     assert.equal(out, '');
-    assert.match(err, /^standard input: .*line \d/s);
+    assert.equal(
+      err,
+      `weir: standard input:2:1: Flow sequence in block collection must be sufficiently indented and end with a ]
+  check quotes, brackets and indentation
+  2 | b: 2
+    | ^
+`,
+    );
+  });
+
+  it('says the same way of every file that is not in order, all at once', async () => {
+    await using folder = await openFolder({ 'broken.yaml': '- a\nb', 'fine.yaml': 'a: 1' });
+    await mkdir(path.join(folder.path, 'empty'));
+    await mkdir(path.join(folder.path, 'odd.yaml'));
+    const filename = ['empty', 'none.yaml'].map((name) => path.join(folder.path, name));
+
+    const { code, out, err } = await inject('', { filename: [folder.path, ...filename] });
+
+    assert.equal(code, 1);
+    assert.equal(out, '');
+    const headings = err.split('\n').filter((line) => line.startsWith('weir: '));
+    const told = headings.map((line) => line.replaceAll(folder.path, ''));
+    assert.match(told[0] ?? '', /^weir: \/broken\.yaml:2:1: \S/);
+    assert.match(told[1] ?? '', /^weir: \/odd\.yaml: cannot be read: EISDIR/);
+    assert.equal(told[2], 'weir: /empty: is a folder that holds no manifest');
+    assert.match(told[3] ?? '', /^weir: \/none\.yaml: cannot be read: ENOENT/);
+    assert.equal(told.length, 4);
+    assert.doesNotMatch(err, /\n\n/);
+  });
+
+  it('refuses aliases that lead nowhere, in a circle, or without end', async () => {
+    const ten = (name: string): string => `[${Array(10).fill(name).join(', ')}]`;
+    const wide = `a: &a ${ten('x')}\nb: &b ${ten('*a')}\nc: &c ${ten('*b')}\nd: ${ten('*c')}\n`;
+
+    for (const text of ['a: *x\n', 'a: &x [*x]\n', wide]) {
+      const { code, err } = await inject(`kind: A\n---\n${text}`);
+      assert.equal(code, 1);
+      assert.match(err, /^weir: standard input:\d:\d: \S.*\n {2}define an anchor before its alias/);
+    }
+  });
+
+  it('says of an annotation that is no string to put it in quotes', async () => {
+    const { code, err } = await inject(
+      deployment('enabled').replace('enabled}', 'enabled, weir.dev/workers: 1}'),
+    );
+
+    assert.equal(code, 1);
+    assert.equal(
+      err,
+      'Deployment/api in default: not injected, Unreadable: metadata.annotations[weir.dev/workers]: got 1; expected a string: put it in quotes, "1"\n',
+    );
   });
 
   it('reads folders, and refuses flags that cannot be', async () => {
@@ -260,7 +310,9 @@ describe('weir inject', () => {
       { operator: 'http://weir:8443' },
       { operatorCa: path.join(folder.path, 'none') },
       { operatorCa: path.join(folder.path, 'no.crt') },
-      { filename: [path.join(folder.path, 'none')] },
+      { image: '' },
+      { image: 'a b' },
+      { redirectImage: `weir:${'1'.repeat(255)}` },
     ];
     for (const changes of wrong) {
       await assert.rejects(injectWith(ca, '', changes), { code: 'CONFIG_INVALID' });

@@ -1,16 +1,17 @@
 // `weir inject -f FILE…`: gives the pods in manifests their sidecar by the same function as the webhook, for those who
 // want to see it in their repository or have no webhook. The manifests go to standard output, what was done to standard
 // error, so that the one can be piped into kubectl while a person reads the other.
-import { readdir, readFile, stat } from 'node:fs/promises';
-import path from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { annotations } from '../contract/names.ts';
 import { WeirError } from '../contract/errors.ts';
+import { imageReference } from '../operator/injection/image-reference.ts';
 import type { InjectionConfig, PodSurroundings } from '../operator/injection/injection-config.ts';
 import type { Outcome } from '../operator/injection/injection-outcome.ts';
 import { diffJson } from '../operator/injection/json-patch.ts';
 import { mutate } from '../operator/injection/mutate.ts';
 import { optInOf } from '../operator/injection/opt-in.ts';
 import { readPod } from '../operator/injection/pod.ts';
+import { readManifests } from './manifest-files.ts';
 import { readManifest, type Manifest, type ManifestDocument } from './manifest-text.ts';
 import { labelsOf, namespaceLabels, servicesFor, workloadsOf, type Workload } from './workloads.ts';
 
@@ -43,16 +44,9 @@ export interface InjectStreams {
 /** Gives the exit code: 0 done, 1 when something that was asked for could not be injected, or a file be read. */
 export async function runInject(options: InjectOptions, streams: InjectStreams): Promise<number> {
   const config = await configOf(options, streams.version);
-  const texts = await readTexts(options.filename, streams.readInput);
-  const manifests: Manifest[] = [];
-  for (const { file, text } of texts) {
-    const read = readManifest(text);
-    if (read.kind === 'unreadable') {
-      streams.writeError(`${file}: ${read.problem}\n`);
-      return 1;
-    }
-    manifests.push(read.manifest);
-  }
+  const { manifests, failures } = await readManifests(options.filename, streams.readInput);
+  for (const failure of failures) streams.writeError(`weir: ${failure}`);
+  if (failures.length > 0) return 1;
   const done = injectAll(manifests, config, options);
   for (const { workload, outcome } of done) streams.writeError(describe(workload, outcome));
   if (done.some(({ isRequired, outcome }) => isRequired && outcome.kind === 'refused')) {
@@ -144,7 +138,7 @@ function print(manifests: readonly Manifest[], output: 'yaml' | 'json'): string 
     .map((part) => (part.endsWith('\n') ? part : `${part}\n`))
     .join('');
   if (output === 'yaml') return text;
-  const read = readManifest(text);
+  const read = readManifest(text, '');
   const documents = read.kind === 'manifest' ? read.manifest.documents : [];
   const items = documents.map(({ value }) => value).filter((value) => value !== null);
   return `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, undefined, 2)}\n`;
@@ -152,6 +146,7 @@ function print(manifests: readonly Manifest[], output: 'yaml' | 'json'): string 
 
 async function configOf(options: InjectOptions, version: string): Promise<InjectionConfig> {
   const { image, redirectImage, operator: operatorUrl, mode } = options;
+  refuseImages({ '--image': image, '--redirect-image': redirectImage });
   const [, minor] = /^v?1\.([0-9]{1,3})(\..*)?$/.exec(options.serverVersion) ?? [];
   if (minor === undefined) throw wrong('--server-version', options.serverVersion, 'such as 1.36');
   if (!/^https:\/\/[^\s/]+$/.test(operatorUrl)) {
@@ -179,38 +174,9 @@ function wrong(where: string, given: string, right: string, cause?: unknown): We
   return new WeirError('CONFIG_INVALID', { where, given, right }, { cause });
 }
 
-interface NamedText {
-  readonly file: string;
-  readonly text: string;
-}
-
-const EXTENSIONS = ['.yaml', '.yml', '.json'];
-
-async function readTexts(
-  names: readonly string[],
-  readInput: () => Promise<string>,
-): Promise<readonly NamedText[]> {
-  const texts: NamedText[] = [];
-  for (const name of names) {
-    if (name === '-') texts.push({ file: 'standard input', text: await readInput() });
-    else for (const file of await filesOf(name)) texts.push({ file, text: await readText(file) });
+function refuseImages(images: Readonly<Record<string, string | undefined>>): void {
+  for (const [flag, image] of Object.entries(images)) {
+    if (image === undefined || imageReference.pattern.test(image)) continue;
+    throw wrong(flag, image, imageReference.values);
   }
-  return texts;
-}
-
-async function filesOf(name: string): Promise<readonly string[]> {
-  const found = await stat(name).catch((cause: unknown) => {
-    throw wrong('--filename', name, 'a file or folder that is there, or -', cause);
-  });
-  if (!found.isDirectory()) return [name];
-  const names = (await readdir(name)).toSorted();
-  return names
-    .filter((one) => EXTENSIONS.some((extension) => one.endsWith(extension)))
-    .map((one) => path.join(name, one));
-}
-
-function readText(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((cause: unknown) => {
-    throw wrong('--filename', file, 'a file that can be read', cause);
-  });
 }

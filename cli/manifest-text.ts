@@ -1,6 +1,7 @@
 // Manifests as text that is changed in places and otherwise printed as it was: comments, order and quotes of people
 // are theirs. A text that begins with `{` is JSON and stays JSON.
-import { Document, isSeq, parseAllDocuments, visit } from 'yaml';
+import { Document, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
+import { problemAt, type Problem } from '../crds/problem.ts';
 import type { JsonPatchOperation } from '../operator/kube/api.ts';
 
 /** What is there twice is written twice: an anchor is for people to set. */
@@ -19,14 +20,22 @@ export interface Manifest {
 
 export type ReadManifest =
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
-  /** `problem` begins with line and column. */
-  | { readonly kind: 'unreadable'; readonly problem: string };
+  | { readonly kind: 'unreadable'; readonly problem: Problem };
 
-export function readManifest(text: string): ReadManifest {
-  const parsed = parseAllDocuments(text, { keepSourceTokens: true, prettyErrors: true });
+/** `file` is the name that a problem carries. */
+export function readManifest(text: string, file: string): ReadManifest {
+  const lines = new LineCounter();
+  const options = { keepSourceTokens: true, prettyErrors: false, lineCounter: lines };
+  const parsed = parseAllDocuments(text, options);
   if (!Array.isArray(parsed)) return { kind: 'manifest', manifest: new TextManifest(text, []) };
-  const [fault] = parsed.flatMap(({ errors }) => errors);
-  if (fault !== undefined) return { kind: 'unreadable', problem: fault.message };
+  for (const [index, document] of parsed.entries()) {
+    const fault = faultOf(document);
+    if (fault === undefined) continue;
+    const { line, col: column } = lines.linePos(fault.offset);
+    const place = { file, document: index + 1, line, column };
+    const problem = problemAt(place, { segments: [], reason: 'syntax', ...fault.words });
+    return { kind: 'unreadable', problem };
+  }
   let end = 0;
   const documents = parsed.map((document) => {
     const start = end;
@@ -34,6 +43,36 @@ export function readManifest(text: string): ReadManifest {
     return new TextDocument(document, text.slice(start, end));
   });
   return { kind: 'manifest', manifest: new TextManifest(text.slice(end), documents) };
+}
+
+interface Fault {
+  readonly offset: number;
+  readonly words: { readonly message: string; readonly advice: string };
+}
+
+/** Only the first: the others are mostly its consequences. */
+function faultOf(document: Document.Parsed): Fault | undefined {
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const advice = 'check quotes, brackets and indentation';
+    return { offset: error.pos[0], words: { message: error.message, advice } };
+  }
+  const alias = aliasFault(document);
+  if (alias === undefined) return undefined;
+  const advice = 'define an anchor before its alias, and write out what contains itself';
+  return { offset: document.range[0], words: { message: alias, advice } };
+}
+
+/** What aliases can do is seen only when they are followed: an anchor that is missing, too much of one, or a circle. */
+function aliasFault(document: Document.Parsed): string | undefined {
+  try {
+    JSON.stringify(document.toJS());
+    return undefined;
+  } catch (error) {
+    if (error instanceof ReferenceError) return error.message;
+    if (error instanceof TypeError) return 'An anchor contains an alias of itself';
+    throw error;
+  }
 }
 
 class TextManifest implements Manifest {
