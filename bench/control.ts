@@ -2,9 +2,6 @@
 // stream client without a data path, each with a token of its own pod) and 500 policies. Pods come from Deployments
 // through the webhook. Edits, deletions, a minute of rest, and a crash of the operator. Exits 1 when a goal is missed.
 // Ends by itself after about five minutes.
-//   --sidecars N --policies N   a smaller world, for trying; its results are not kept
-//   --dry                       keep no results
-//   --operator-node FLAGS       more flags for the operator's node, such as --cpu-prof
 // x509, which the control plane's credentials are made with, wants it before it is loaded.
 import 'reflect-metadata';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,7 +9,7 @@ import { setPriority, tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import { openControlPlane, type ControlPlane } from '../test/cluster/control-plane.ts';
 import { installCrds } from '../test/cluster/crd-installation.ts';
 import { listAt, textAt, valueAt } from '../test/cluster/json-value.ts';
@@ -53,13 +50,24 @@ const CONNECT_WITHIN_MS = 120_000;
 const SAMPLE_MS = 2_000;
 const QUIET_WAIT_MS = 30_000;
 
-const { values: flags } = parseArgs({
-  options: {
-    dry: { type: 'boolean', default: false },
-    sidecars: { type: 'string', default: String(SIDECARS) },
-    policies: { type: 'string', default: String(POLICIES) },
-    'operator-node': { type: 'string', default: '' },
+const { values: flags } = readArguments({
+  command: 'npm run bench:control',
+  about: 'What the operator costs and how fast it is. Exit code 1: a goal is missed.',
+  lines: [
+    `--sidecars N            a smaller world, for trying; its results are not kept (${SIDECARS})`,
+    `--policies N            the same (${POLICIES})`,
+    '--dry                   keep no results',
+    "--operator-node FLAGS   more flags for the operator's node, such as --cpu-prof",
+  ],
+  config: {
+    options: {
+      dry: { type: 'boolean', default: false },
+      sidecars: { type: 'string', default: String(SIDECARS) },
+      policies: { type: 'string', default: String(POLICIES) },
+      'operator-node': { type: 'string', default: '' },
+    },
   },
+  numbers: ['sidecars', 'policies'],
 });
 const sidecars = countFrom('sidecars', APP_SIZE, 5_000);
 const policyCount = countFrom('policies', 20, 5_000);

@@ -1,12 +1,11 @@
 // npm run bench:faults: what the limiter promises in wall time when its store freezes or dies, on real processes. Each
 // failure mode gets a Redis and a sidecar of its own; the store is frozen (SIGSTOP), let go, killed and started again
 // under load. Exits 1 when a promise is not kept. Ends by itself after about a minute.
-//   --dry   keep no results
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import type { FailureMode } from '../contract/bundle.ts';
 import { openRedisServer } from '../test/support/redis.ts';
 import type { RedisServer } from '../test/support/redis.ts';
@@ -38,7 +37,13 @@ const QUIET_WAIT_MS = 30_000;
 /** Of the Local policy's one key: what one pod may admit on its own in Δt is capacity + refill·Δt. */
 const LOCAL = { capacity: 20, perSecond: 10 } as const;
 
-const { values: flags } = parseArgs({ options: { dry: { type: 'boolean', default: false } } });
+const { values: flags } = readArguments({
+  command: 'npm run bench:faults',
+  about:
+    'What the limiter promises when its store freezes or dies. Exit code 1: a promise is not kept.',
+  lines: ['--dry   keep no results'],
+  config: { options: { dry: { type: 'boolean', default: false } } },
+});
 
 await using stack = new AsyncDisposableStack();
 const folder = await mkdtemp(path.join(tmpdir(), 'weir-faults-'));

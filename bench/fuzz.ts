@@ -2,16 +2,12 @@
 // strict application behind each counts what it sees; no request may appear there that no client sent whole, no answer may
 // reach another connection or stream, nobody may hang, nothing may crash, and memory stays flat. Rounds with findings are
 // kept as seeds. Exits 1 when there are any.
-//   --minutes N      how long (10)
-//   --dialect NAME   only http1 or http2
-//   --seed N         of all rounds; a round is a function of dialect, seed and number
-//   --dry            keep neither results nor seeds
 import { randomInt } from 'node:crypto';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import { FuzzCampaign } from '../test/fuzz/campaign.ts';
 import type { Finding, FuzzReport } from '../test/fuzz/campaign.ts';
 import type { Dialect } from '../test/fuzz/dialect.ts';
@@ -32,18 +28,32 @@ const MOST_KEPT = 50;
 const seedFolder = path.join(import.meta.dirname, '..', 'test', 'fuzz', 'seeds');
 const DIALECTS: readonly Dialect[] = [http1Dialect, http2Dialect];
 
-const { values: flags } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '10' },
-    dialect: { type: 'string' },
-    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    dry: { type: 'boolean', default: false },
+const { values: flags } = readArguments({
+  command: 'npm run fuzz',
+  about: 'Bytes that are mostly HTTP against real sidecars. Exit code 1: there are findings.',
+  lines: [
+    '--minutes N      how long (10)',
+    `--dialect NAME   only one of ${namesOf(DIALECTS)}`,
+    '--seed N         of all rounds; a round is a function of dialect, seed and number',
+    '--dry            keep neither results nor seeds',
+  ],
+  config: {
+    options: {
+      minutes: { type: 'string', default: '10' },
+      dialect: { type: 'string' },
+      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+      dry: { type: 'boolean', default: false },
+    },
   },
+  numbers: ['minutes', 'seed'],
+  whyWrong: ({ values: { dialect } }) =>
+    DIALECTS.some(({ name }) => (dialect ?? name) === name)
+      ? undefined
+      : `--dialect ${String(dialect)}: expected one of ${namesOf(DIALECTS)}`,
 });
 const seed = Number(flags.seed);
 const lengthMs = Number(flags.minutes) * 60_000;
 const chosen = DIALECTS.filter(({ name }) => (flags.dialect ?? name) === name);
-if (chosen.length === 0) throw new Error(`--dialect is one of ${namesOf(DIALECTS)}`);
 const startedAt = performance.now();
 
 say(`seed ${String(seed)}, ${namesOf(chosen)}`);

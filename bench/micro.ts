@@ -1,10 +1,9 @@
 // npm run bench:micro: the pieces of a request's way, nanoseconds each, against the recorded baseline.
-//   --record   make this run the baseline (bench/results/micro.json)
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
 import { do_not_optimize, measure } from 'mitata';
+import { readArguments } from '../scripts/arguments.ts';
 import type { CompiledRule } from '../contract/bundle.ts';
 import { Denial } from '../sidecar/enforcement/denial.ts';
 import { QuotaFields } from '../sidecar/enforcement/quota-fields.ts';
@@ -23,7 +22,12 @@ import { machineFacts } from './machine.ts';
 import type { MicroResult } from './micro-result.ts';
 import { keep, writeReport } from './report.ts';
 
-const { values: flags } = parseArgs({ options: { record: { type: 'boolean', default: false } } });
+const { values: flags } = readArguments({
+  command: 'npm run bench:micro',
+  about: "The pieces of a request's way, nanoseconds each, against the recorded baseline.",
+  lines: ['--record   make this run the baseline (bench/results/micro.json)'],
+  config: { options: { record: { type: 'boolean', default: false } } },
+});
 
 const WRK_HEAD = 'GET /v1/users/42 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nX-Api-Key: client-1\r\n\r\n';
 const BROWSER_HEAD = [

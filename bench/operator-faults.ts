@@ -1,10 +1,8 @@
 // npm run bench:operator-faults: what the operator promises while everything around the sidecars fails, on a real API
 // server: two replicas, three sidecars, one Redis, traffic the whole time, and a fault every few seconds for at least
 // ten minutes. Exits 1 when an answer is not what the policies say, a status flaps, or something does not recover.
-//   --minutes N   at least so long (10)
-//   --dry         keep no results
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import { EnforcedApp } from '../test/cluster/enforced-app.ts';
 import {
   FIXED_CAPACITY,
@@ -19,11 +17,17 @@ import type { FaultCheck } from './faults-result.ts';
 import { machineFacts } from './machine.ts';
 import { keep } from './report.ts';
 
-const { values: flags } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '10' },
-    dry: { type: 'boolean', default: false },
+const { values: flags } = readArguments({
+  command: 'npm run bench:operator-faults',
+  about: 'What the operator promises while everything fails. Exit code 1: something is not so.',
+  lines: ['--minutes N   at least so long (10)', '--dry         keep no results'],
+  config: {
+    options: {
+      minutes: { type: 'string', default: '10' },
+      dry: { type: 'boolean', default: false },
+    },
   },
+  numbers: ['minutes'],
 });
 
 const names = Object.keys(faults);

@@ -1,11 +1,7 @@
 // npm run bench:peers: the sidecar against what people would use instead, in one run, in turns, on one upstream and one
 // Redis. Ratios are what counts. Ends by itself: fifteen minutes with every rival and three rounds.
-//   --rounds N    how often everybody gets a turn (default 3)
-//   --seconds N   how long a turn lasts (default 3)
-//   --check       exit 1 when a gate of the budget is missed
-//   --dry         keep no results
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import { ALGORITHMS } from './accuracy.ts';
 import type { AccuracyCell } from './accuracy.ts';
 import { measureAccuracy } from './accuracy-run.ts';
@@ -37,13 +33,24 @@ const RATES = [200, 2_000] as const;
 /** Longer waits help nobody: the run then says that the machine was not quiet. */
 const QUIET_WAIT_MS = 30_000;
 
-const { values: flags } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '3' },
-    check: { type: 'boolean', default: false },
-    dry: { type: 'boolean', default: false },
+const { values: flags } = readArguments({
+  command: 'npm run bench:peers',
+  about: 'The sidecar against what people would use instead. Ends by itself after fifteen minutes.',
+  lines: [
+    '--rounds N    how often everybody gets a turn (3)',
+    '--seconds N   how long a turn lasts (3)',
+    '--check       exit code 1 when a gate of the budget is missed',
+    '--dry         keep no results',
+  ],
+  config: {
+    options: {
+      rounds: { type: 'string', default: '3' },
+      seconds: { type: 'string', default: '3' },
+      check: { type: 'boolean', default: false },
+      dry: { type: 'boolean', default: false },
+    },
   },
+  numbers: ['rounds', 'seconds'],
 });
 
 const rounds = Number(flags.rounds);

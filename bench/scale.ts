@@ -1,10 +1,7 @@
 // npm run bench:scale: how the sidecar's cost grows with sidecars, rules, keys, connections, bodies and slow peers. Ends
 // by itself after seven minutes.
-//   --rounds N    how often what is compared gets a turn (default 3)
-//   --only A,B    some of: sidecars, rules, keys, hot-key, crowd, bodies, slow; keeps no results
-//   --dry         keep no results
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import { QUIET_BUSY_SHARE, machineFacts, waitForQuiet } from './machine.ts';
 import { Meter } from './meter.ts';
 import { printFigures } from './printout.ts';
@@ -31,12 +28,22 @@ const CONNECTIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256] as const;
 /** Longer waits help nobody: the run then says that the machine was not quiet. */
 const QUIET_WAIT_MS = 30_000;
 
-const { values: flags } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    only: { type: 'string' },
-    dry: { type: 'boolean', default: false },
+const { values: flags } = readArguments({
+  command: 'npm run bench:scale',
+  about: "How the sidecar's cost grows with what it has to do. Ends by itself after seven minutes.",
+  lines: [
+    '--rounds N   how often what is compared gets a turn (3)',
+    '--only A,B   some of: sidecars, rules, keys, hot-key, crowd, bodies, slow; keeps no results',
+    '--dry        keep no results',
+  ],
+  config: {
+    options: {
+      rounds: { type: 'string', default: '3' },
+      only: { type: 'string' },
+      dry: { type: 'boolean', default: false },
+    },
   },
+  numbers: ['rounds'],
 });
 const rounds = Array.from({ length: Number(flags.rounds) }, (_, i) => i + 1);
 const only = flags.only?.split(',');

@@ -1,13 +1,9 @@
 // npm run soak: half an hour of mixed load on a real sidecar with a real Redis, clients that leave at any moment and an
 // application that fails in every way. Then the account: every request counted once, every token in Redis spent by
 // somebody, no connection, timer or descriptor left, memory where it was. Exits 1 when something is not so.
-//   --minutes N   how long (30); memory is judged from the sixth part on
-//   --rate N      visits a second (100)
-//   --seed N      of the choice of visits
-//   --dry         keep no results
 import { randomInt } from 'node:crypto';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import { accountOf, flatness } from '../test/soak/account.ts';
 import { runSoak } from '../test/soak/campaign.ts';
 import { machineFacts } from './machine.ts';
@@ -20,13 +16,24 @@ const MOST_HEAP_MB = 2;
 const MOST_RESIDENT_MB = 12;
 const SAMPLES = 60;
 
-const { values: flags } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '30' },
-    rate: { type: 'string', default: '100' },
-    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    dry: { type: 'boolean', default: false },
+const { values: flags } = readArguments({
+  command: 'npm run soak',
+  about: 'Mixed load with clients that leave, then the account. Exit code 1: something is not so.',
+  lines: [
+    '--minutes N   how long (30); memory is judged from the sixth part on',
+    '--rate N      visits a second (100)',
+    '--seed N      of the choice of visits',
+    '--dry         keep no results',
+  ],
+  config: {
+    options: {
+      minutes: { type: 'string', default: '30' },
+      rate: { type: 'string', default: '100' },
+      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+      dry: { type: 'boolean', default: false },
+    },
   },
+  numbers: ['minutes', 'rate', 'seed'],
 });
 const minutes = Number(flags.minutes);
 const seed = Number(flags.seed);

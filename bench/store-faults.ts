@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.ts';
 import type { KeyedBuckets } from '../sidecar/limiter/bucket.ts';
 import { DEFAULT_DEADLINE_MS, Limiter } from '../sidecar/store/limiter.ts';
 import { openStore } from '../sidecar/store/open-store.ts';
@@ -63,7 +63,14 @@ interface Watched {
   requests: number;
 }
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '1' } } });
+const { values } = readArguments({
+  command: 'node bench/store-faults.ts',
+  about:
+    'What the store promises in wall time, on a quiet machine. Exit code 1: a promise is missed.',
+  lines: ['--rounds N   how often each fault strikes (1)'],
+  config: { options: { rounds: { type: 'string', default: '1' } } },
+  numbers: ['rounds'],
+});
 const misses: string[] = [];
 for (let round = 0; round < Number(values.rounds); round += 1) {
   for (const [name, strike] of Object.entries(strikes)) await stage(name, strike);

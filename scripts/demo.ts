@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from './arguments.ts';
 import { busiestStretch, countInFixedWindows } from './demo/fixed-window.ts';
 import { drawPage, drawSvg } from './demo/picture.ts';
 import { startSidecar } from './demo/sidecar-process.ts';
@@ -18,8 +18,14 @@ const POLICY = path.join('examples', 'free-and-premium.yaml');
 /** The burst bucket's sustained rate (2 a second) as a counter would be set up: 10 in 5 seconds. */
 const COUNTER = { limit: 10, windowMs: 5_000 };
 
-const { values } = parseArgs({
-  options: { redis: { type: 'boolean', default: false }, out: { type: 'string' } },
+const { values } = readArguments({
+  command: 'npm run demo',
+  about: 'A policy, a sidecar, traffic of three clients, and a picture of what was admitted.',
+  lines: [
+    '--redis     one sidecar, then two that share one Redis',
+    '--out DIR   where to write the picture (demo-out)',
+  ],
+  config: { options: { redis: { type: 'boolean', default: false }, out: { type: 'string' } } },
 });
 const out = values.out ?? path.join(root, 'demo-out');
 

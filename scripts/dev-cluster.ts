@@ -1,14 +1,20 @@
 // `npm run dev:cluster`: an API server with our CRDs, the operator and its webhook from the checkout, until Ctrl-C. `-- --own` starts a control
 // plane of its own even where KUBECONFIG or kind would give a cluster.
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readArguments } from './arguments.ts';
 import { runOperator } from './dev-cluster/operator.ts';
 import { openSession, type Companion } from './dev-cluster/session.ts';
 
 /** What runs from the checkout beside the cluster. */
 const companions: readonly Companion[] = [runOperator];
 
-const { values } = parseArgs({ options: { own: { type: 'boolean', default: false } } });
+const { values } = readArguments({
+  command: 'npm run dev:cluster',
+  about:
+    'An API server with the CRDs, the operator and its webhook from the checkout, until Ctrl-C.',
+  lines: ['--own   a control plane of its own even where KUBECONFIG or kind would give a cluster'],
+  config: { options: { own: { type: 'boolean', default: false } } },
+});
 {
   // A signal before this line ends the process at once; what it started ends with it all the same.
   await using session = await openSession({ isOwn: values.own, companions, say });

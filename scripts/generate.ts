@@ -3,8 +3,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
 import { format } from 'prettier';
+import { readArguments } from './arguments.ts';
 import { CRD_NAME, renderCrd } from '../crds/crd.ts';
 import { writeCrdTemplate } from './chart/crd-template.ts';
 import { writeDashboard } from './chart/dashboard.ts';
@@ -35,7 +35,13 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   'charts/weir/README.md': () => page(writeChartPage()),
 };
 
-const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+const { values } = readArguments({
+  command: 'npm run generate',
+  about:
+    'Writes what is made from the code: the CRD, the reference pages, the values of the chart.',
+  lines: ['--check   only say what is stale; exit code 1 when anything is'],
+  config: { options: { check: { type: 'boolean', default: false } } },
+});
 for (const [name, render] of Object.entries(generated)) {
   const file = path.join(root, name);
   const text = await render();

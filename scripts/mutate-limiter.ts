@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
+import { readArguments } from './arguments.ts';
 import { TokenBuckets } from '../sidecar/limiter/token-bucket.ts';
 import { readScript } from '../sidecar/store/script-source.ts';
 import { checkHistories, type TwinClass } from '../test/property/limiter-histories.ts';
@@ -152,7 +152,12 @@ const twinMutants: readonly Mutant[] = [
   ['double >= 0 ? double : remainder + remainder', 'double > 0 ? double : remainder + remainder'],
 ];
 
-const { values } = parseArgs({ options: { out: { type: 'string' } } });
+const { values } = readArguments({
+  command: 'npm run mutate:limiter',
+  about: "Breaks each line of the limiter's arithmetic and shows that its property test notices.",
+  lines: ['--out FILE   where to write the account as well'],
+  config: { options: { out: { type: 'string' } } },
+});
 await using server = await openRedisServer();
 const redis = server.client();
 const script = readScript();

@@ -9,11 +9,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
-import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { readClusterConfig } from '../test/cluster/config.ts';
 import { buildNodeImages } from '../test/cluster/images/node-images.ts';
 import { openNode, whyNoNode } from '../test/cluster/node/node.ts';
 import { openClients, openPrograms } from '../test/cluster/programs.ts';
+import { readArguments } from './arguments.ts';
 import { buildImages } from './images/build-images.ts';
 
 const root = path.join(import.meta.dirname, '..');
@@ -32,55 +32,35 @@ const NODE_SUITE = 'test/e2e/node.test.ts';
 /** Five rollouts of each kind under load take a quarter of an hour; what takes longer hangs. */
 const TEST_TIMEOUT_MS = 1_800_000;
 
-const USAGE = `Usage: npm run test:e2e -- [--repeat N] [--keep] [suite…]
-
-Runs the suites of test/e2e on a real node, which needs root and Linux; or on the cluster of WEIR_KUBECONFIG, with
-WEIR_E2E_VALUES (a values file for the chart) and WEIR_E2E_APP_IMAGE (an image with node on its PATH).
-
-  --repeat N   how often each rollout is repeated (1)
-  --keep       leave the cluster running until Ctrl-C
-`;
-
 const { values, positionals } = readArguments({
-  options: {
-    repeat: { type: 'string', default: '1' },
-    /** Leaves the node running until Ctrl-C. */
-    keep: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
+  command: 'npm run test:e2e',
+  about: `Runs the suites of test/e2e on a real node, which needs root and Linux; or on the cluster of WEIR_KUBECONFIG, with
+WEIR_E2E_VALUES (a values file for the chart) and WEIR_E2E_APP_IMAGE (an image with node on its PATH).`,
+  lines: [
+    '--repeat N   how often each rollout is repeated (1)',
+    '--keep       leave the cluster running until Ctrl-C',
+  ],
+  operands: ' [suite…]',
+  config: {
+    options: {
+      repeat: { type: 'string', default: '1' },
+      keep: { type: 'boolean', default: false },
+    },
+    allowPositionals: true,
   },
-  allowPositionals: true,
+  whyWrong: ({ values: { repeat }, positionals: files }) => {
+    const unknown = files.find((file) => !existsSync(path.join(root, file)));
+    if (unknown !== undefined) return `${unknown}: there is no such suite`;
+    if (/^[1-9][0-9]?$/.test(repeat)) return undefined;
+    return `--repeat ${repeat}: expected a number from 1 to 99`;
+  },
 });
-
-/** Ends the process, before anything was started, when they cannot be read. */
-function readArguments<Config extends ParseArgsConfig>(
-  config: Config,
-): ReturnType<typeof parseArgs<Config>> {
-  try {
-    const read = parseArgs(config);
-    const { repeat } = read.values as { readonly repeat?: string };
-    const unknown = (read.positionals as readonly string[]).find(
-      (file) => !existsSync(path.join(root, file)),
-    );
-    if (unknown !== undefined) throw new Error(`${unknown}: there is no such suite`);
-    if (!/^[1-9][0-9]?$/.test(repeat ?? '')) {
-      throw new Error(`--repeat ${repeat ?? ''}: expected a number from 1 to 99`);
-    }
-    return read;
-  } catch (error) {
-    process.stderr.write(`test:e2e: ${error instanceof Error ? error.message : ''}\n\n${USAGE}`);
-    process.exit(2);
-  }
-}
 
 interface Target extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-if (values.help) {
-  process.stdout.write(USAGE);
-} else {
-  process.exitCode = await main();
-}
+process.exitCode = await main();
 
 async function main(): Promise<number> {
   const { kubeconfig } = readClusterConfig();
