@@ -22,6 +22,8 @@ export interface FuzzedDialect {
   /** The protocol that clients spoke. */
   readonly dialect: 'http1' | 'http2';
   readonly rounds: number;
+  /** Of these, because the clients had been held up. */
+  readonly playedAgain: number;
   readonly connections: number;
   /** Sent by clients. */
   readonly bytes: number;

@@ -97,9 +97,9 @@ async function fuzz(dialect: Dialect): Promise<FuzzedDialect> {
   end.abort();
   const samples = await memory;
   if (!flags.dry) await keepFindings(dialect, report.findings);
-  const { rounds, connections, bytes, seen, refusals } = report;
+  const { rounds, playedAgain, connections, bytes, seen, refusals } = report;
   return {
-    ...{ dialect: dialect.name, rounds, connections, bytes, seen, refusals },
+    ...{ dialect: dialect.name, rounds, playedAgain, connections, bytes, seen, refusals },
     residentMb: samples.map((mb) => Math.round(mb * 10) / 10),
     checks: checksOf(report, samples),
   };

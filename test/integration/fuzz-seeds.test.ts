@@ -54,7 +54,7 @@ for (const { dialect, leastSeeds } of DIALECTS) {
       const report = await fuzzed(dialect, 0, { rounds: 0, given });
 
       assert(given.length >= leastSeeds, `only ${String(given.length)} seeds`);
-      assert.equal(report.rounds, given.length);
+      assert.equal(report.rounds - report.playedAgain, given.length);
       assertClean(report);
     });
 
