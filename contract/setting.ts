@@ -94,6 +94,11 @@ export function parseHostPort(lowestPort: 0 | 1): (text: string) => HostPort {
   };
 }
 
+/** As `parseHostPort` reads it. */
+export function formatHostPort({ host, port }: HostPort): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /** `key=value`, as in a pod's labels. */
 export function parseLabel(text: string): readonly [string, string] {
   const at = text.indexOf('=');

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Registry } from 'prom-client';
+import { formatHostPort } from '../contract/setting.ts';
 import { openAdminServer } from './admin/server.ts';
 import type { CertificateSource, ServingIdentity } from './certificates/certificate-source.ts';
 import { openCertificates } from './certificates-choice.ts';
@@ -102,7 +103,7 @@ export async function openOperator(
   // Whoever waits hears of it; nobody has to.
   synced.catch(() => undefined);
   const open = stack.move();
-  const streamAddress = `https://${hostPort(stream.address)}`;
+  const streamAddress = `https://${formatHostPort(stream.address)}`;
   return {
     addresses: { webhook: webhook.url, stream: streamAddress, admin: admin.url },
     synced: () => synced,
@@ -301,7 +302,3 @@ function ownerOf({ podName, podUid }: OperatorConfig): ReportPublisherOwner {
 }
 
 type ReportPublisherOwner = ConstructorParameters<typeof ReportPublisher>[0]['owner'];
-
-function hostPort({ host, port }: { readonly host: string; readonly port: number }): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}

@@ -229,6 +229,7 @@ describe('the configuration of weir run', () => {
 
       assert.equal(details['where'], '--upstream');
       assert.match(String(details['given']), /:8080, where --listen takes requests$/);
+      assert(String(details['given']).startsWith(`${String(upstream)}, `));
     });
   }
 

@@ -8,6 +8,7 @@ import {
   type Environment,
   type GivenFlags,
 } from '../contract/settings-reading.ts';
+import { formatHostPort } from '../contract/setting.ts';
 import { reaches } from './forwarding-loop.ts';
 import type { RunConfig } from './run-config.ts';
 import { settings } from './run-settings.ts';
@@ -95,7 +96,7 @@ function refuseLoop({ upstream, listen }: RunConfig): void {
     if (!listen.some((at) => at.port === to.port && reaches(to.host, at.host))) continue;
     throw new WeirError('CONFIG_INVALID', {
       where: '--upstream',
-      given: `${to.host}:${to.port}, where --listen takes requests`,
+      given: `${formatHostPort(to)}, where --listen takes requests`,
       right: 'the address of the application, which is another one (127.0.0.1 is not ::1)',
     });
   }

@@ -12,7 +12,7 @@ import { Address, Networks, readAddress } from './rules/address.ts';
 import type { RunConfig } from './run-config.ts';
 import { CertificateFiles } from './tls/certificate-files.ts';
 import type { CertificateTexts } from './tls/certificate-files.ts';
-import type { HostPort } from '../contract/setting.ts';
+import { formatHostPort, type HostPort } from '../contract/setting.ts';
 import { systemClock } from './store/clock.ts';
 import type { Limiter } from './store/limiter.ts';
 import type { GuardedPort } from './policy/bundle-switch.ts';
@@ -124,18 +124,13 @@ export class Routes implements AsyncDisposable {
 const LOOK_EVERY_MS = 1_000;
 
 function complainOf({ upstreamErrors }: ProxyCounters, config: RunConfig, log: Log): Disposable {
-  const upstream = config.upstream.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
+  const upstream = config.upstream.map(formatHostPort).join(', ');
   const complaints = new UpstreamComplaints(upstreamErrors, (failures) => {
     log.warn({ event: 'upstream', upstream, failures }, 'requests failed at the application');
   });
-  const looking = setInterval(() => {
+  return setInterval(() => {
     complaints.look(performance.now());
   }, LOOK_EVERY_MS).unref();
-  return {
-    [Symbol.dispose]: () => {
-      clearInterval(looking);
-    },
-  };
 }
 
 interface CertificateUse {

@@ -8,7 +8,7 @@ import { openConfiguredStore } from './configured-store.ts';
 import type { Log } from './log.ts';
 import { filePolicies } from './policy/file-policies.ts';
 import type { RunConfig } from './run-config.ts';
-import type { HostPort } from '../contract/setting.ts';
+import { formatHostPort, type HostPort } from '../contract/setting.ts';
 import { settleHeap } from './settled-heap.ts';
 import { openSidecar, type SidecarParts } from './sidecar.ts';
 
@@ -88,15 +88,11 @@ async function fromOperator(config: RunConfig, { log, version }: RunDependencies
 
 /** The line on stdout: where requests and admin questions are taken, port 0 resolved. `listens` only when several. */
 export function describeReady(listens: readonly HostPort[], admin: HostPort): string {
-  const [listen = '', ...others] = listens.map(formatAddress);
+  const [listen = '', ...others] = listens.map(formatHostPort);
   return JSON.stringify({
     event: 'ready',
     listen,
     ...(others.length === 0 ? {} : { listens: [listen, ...others] }),
-    admin: formatAddress(admin),
+    admin: formatHostPort(admin),
   });
-}
-
-function formatAddress({ host, port }: HostPort): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
